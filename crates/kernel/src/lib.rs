@@ -1,0 +1,6 @@
+//! The Twigcast kernel: bytes in, matches out. No Python, no Spark, no query syntax, no policy.
+//!
+//! Data flows one way, and a module uses only those before it:
+//! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `engine` (matches per message).
+
+pub mod xml;

@@ -1,0 +1,8 @@
+//! `twigcast._kernel`: conversion between Python and the kernel, and nothing else.
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}

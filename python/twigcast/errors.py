@@ -1,0 +1,70 @@
+"""The one exception family. A user's mistake reads like a compiler's message: what, where, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of characters in a query's text."""
+
+    start: int
+    end: int
+
+
+class TwigcastError(Exception):
+    """Base of every error Twigcast raises on purpose.
+
+    ``code`` is stable and meant for programs; ``text`` is for people; ``hint`` says what to do about it.
+    ``source`` and ``span``, where the mistake is in a text the user wrote, give the caret.
+    """
+
+    def __init__(
+        self, code: str, text: str, *, hint: str | None = None, source: str | None = None, span: Span | None = None
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.hint = hint
+        self.source = source
+        self.span = span
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.text}"]
+        if self.source is not None and self.span is not None:
+            lines += caret(self.source, self.span)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class QueryError(TwigcastError):
+    """A subscription that cannot be accepted."""
+
+
+class MessageError(TwigcastError):
+    """A message that cannot be read: not well-formed, or beyond a limit."""
+
+    def __init__(self, code: str, text: str, *, line: int, column: int, offset: int) -> None:
+        super().__init__(code, text)
+        self.line = line
+        self.column = column
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.code}: {self.text}"
+
+
+class OptionError(TwigcastError):
+    """A setting or argument out of range; the text names the right ones."""
+
+
+def caret(source: str, span: Span) -> list[str]:
+    """The line of ``source`` that holds ``span``, and a caret line under it."""
+    start = min(span.start, len(source))
+    first = source.rfind("\n", 0, start) + 1
+    last = source.find("\n", start)
+    line = source[first : last if last >= 0 else len(source)]
+    width = max(1, min(span.end, first + len(line)) - start)
+    return ["  " + line.replace("\t", " "), "  " + " " * (start - first) + "^" * width]
