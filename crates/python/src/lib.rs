@@ -1,8 +1,11 @@
 //! `twigcast._kernel`: conversion between Python and the kernel, and nothing else.
 use pyo3::prelude::*;
 
+mod xml;
+
 #[pymodule]
 fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    xml::register(m)?;
     Ok(())
 }
