@@ -9,6 +9,7 @@ use crate::paths::index::PathIndex;
 use crate::paths::nfa::{self, Nfa};
 use crate::paths::trie::Trie;
 use crate::paths::{PathId, Step};
+use crate::sorted::Sorter;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 use std::collections::HashMap;
 
@@ -60,8 +61,12 @@ impl Engine {
         self.mode
     }
 
+    pub fn names(&self) -> &Names {
+        &self.index.names
+    }
+
     /// The symbols that paths are made of.
-    pub fn names(&mut self) -> &mut Names {
+    pub fn names_mut(&mut self) -> &mut Names {
         &mut self.index.names
     }
 
@@ -97,6 +102,29 @@ impl Engine {
         sub
     }
 
+    /// Adds many subscriptions: path i ends at `path_ends[i]` of the steps, subscription j at `sub_ends[j]` of the paths.
+    pub fn add_many(&mut self, steps: &[Step], path_ends: &[u32], sub_ends: &[u32]) -> Result<Vec<u32>, &'static str> {
+        if !steps.iter().all(|s| self.index.names.is_test(s.test())) {
+            return Err("a step tests for an unknown symbol");
+        }
+        let rising = |ends: &[u32], len: usize| {
+            ends.is_sorted_by(|a, b| a < b) && ends.first() != Some(&0) && ends.last().map_or(0, |&e| e as usize) == len
+        };
+        if !rising(path_ends, steps.len()) || !rising(sub_ends, path_ends.len()) {
+            return Err("every path needs steps and every subscription paths");
+        }
+        let path = |i: usize| &steps[if i == 0 { 0 } else { path_ends[i - 1] as usize }..path_ends[i] as usize];
+        let mut from = 0;
+        Ok(sub_ends
+            .iter()
+            .map(|&end| {
+                let sub = self.add((from..end as usize).map(path));
+                from = end as usize;
+                sub
+            })
+            .collect())
+    }
+
     /// False if there is no such subscription.
     pub fn remove(&mut self, sub: u32) -> bool {
         match self.first.get_mut(sub as usize) {
@@ -125,6 +153,18 @@ impl Engine {
         self.index.settle();
     }
 
+    /// The paths of a subscription; none if there is no such subscription.
+    pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
+        let first = self.first.get(sub as usize).copied().filter(|&id| id != GONE);
+        let more = self.more.get(&sub).map_or(&[][..], |b| b);
+        first.into_iter().chain(more.iter().copied()).map(|id| self.index.steps(id))
+    }
+
+    /// Number of subscriptions that share a path.
+    pub fn sharers(&self, path: &[Step]) -> u32 {
+        self.index.find(path).map_or(0, |id| self.index.refs(id))
+    }
+
     /// Number of subscriptions.
     pub fn len(&self) -> usize {
         self.first.len() - self.free.len()
@@ -140,7 +180,7 @@ impl Engine {
     }
 
     /// Number of distinct paths.
-    pub fn paths(&self) -> usize {
+    pub fn path_count(&self) -> usize {
         self.index.len()
     }
 
@@ -154,7 +194,7 @@ impl Engine {
             Mode::Nfa => Paths::Nfa(nfa::Run::default(), Found::default()),
             Mode::FsmPerQuery => Paths::Fsm(fsm::Run::default(), Found::default()),
         };
-        Matcher { reader: Reader::new(), paths }
+        Matcher { reader: Reader::new(), paths, sorter: Sorter::default() }
     }
 }
 
@@ -207,36 +247,58 @@ impl Found {
 pub struct Matcher {
     reader: Reader,
     paths: Paths,
+    sorter: Sorter,
 }
 
 impl Matcher {
-    /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in no particular
-    /// order. On an error nothing is appended.
+    /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in ascending order.
+    /// On an error nothing is appended.
+    pub fn read_sorted(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        out: &mut Vec<u32>,
+    ) -> Result<(), XmlError> {
+        let from = out.len();
+        self.read(engine, xml, limits, out)?;
+        self.sorter.sort(&mut out[from..], engine.bound());
+        Ok(())
+    }
+
+    /// As `read_sorted`, but in no particular order, which costs less.
     pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
+        self.recognise(engine, xml, limits)?;
+        let index = &engine.index;
+        match &mut self.paths {
+            Paths::Trie(trie) => trie.deliver(index, out),
+            Paths::Nfa(_, found) | Paths::Fsm(_, found) => found.deliver(index, out),
+        }
+        Ok(())
+    }
+
+    /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
+    pub fn recognise(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
         let index = &engine.index;
         match &mut self.paths {
             Paths::Trie(trie) => {
                 trie.sync(index);
                 trie.begin();
-                self.reader.read(xml, limits, &mut TrieSink { trie, index })?;
-                trie.deliver(index, out);
+                self.reader.read(xml, limits, &mut TrieSink { trie, index })
             }
             Paths::Nfa(run, found) => {
                 run.reset(&engine.nfa);
                 found.begin(index);
                 let step = NfaStep { run, nfa: &engine.nfa, found };
-                self.reader.read(xml, limits, &mut PlainSink { step, index })?;
-                found.deliver(index, out);
+                self.reader.read(xml, limits, &mut PlainSink { step, index })
             }
             Paths::Fsm(run, found) => {
                 run.reset();
                 found.begin(index);
                 let step = FsmStep { run, fsms: &engine.fsms, found };
-                self.reader.read(xml, limits, &mut PlainSink { step, index })?;
-                found.deliver(index, out);
+                self.reader.read(xml, limits, &mut PlainSink { step, index })
             }
         }
-        Ok(())
     }
 
     /// Number of tag paths cached, and the bytes they take.

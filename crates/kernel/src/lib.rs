@@ -6,4 +6,5 @@
 pub mod engine;
 pub mod names;
 pub mod paths;
+pub mod sorted;
 pub mod xml;

@@ -224,7 +224,15 @@ impl Names {
     /// Namespace name and local name of a symbol (`None` as local name for a namespace wildcard).
     pub fn describe(&self, sym: Sym) -> Option<(&[u8], Option<&[u8]>)> {
         let n = self.names.get((sym.checked_sub(FIRST)? / 2) as usize)?;
+        if n.attribute != is_attribute(sym) {
+            return None;
+        }
         Some((&self.uris[n.ns as usize], n.local.as_deref()))
+    }
+
+    /// Can a path's step test for the symbol?
+    pub fn is_test(&self, sym: Sym) -> bool {
+        matches!(sym, ANY | ANY_ATTRIBUTE | TEXT | COMMENT | INSTRUCTION) || self.describe(sym).is_some()
     }
 
     /// All symbols in the order they were interned: attribute, namespace name, local name.

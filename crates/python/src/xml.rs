@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use twigcast_kernel::xml::{Limits, Reader, Sink, Tag, XmlError, CODES};
 
-type Error = (&'static str, String, u32, u32, u64);
+pub type Error = (&'static str, String, u32, u32, u64);
 
-fn error(e: XmlError) -> Error {
+pub fn error(e: XmlError) -> Error {
     (e.code, e.message, e.line, e.column, e.offset)
 }
 

@@ -191,6 +191,10 @@ impl PathIndex {
         self.table.steps(path)
     }
 
+    pub fn find(&self, path: &[Step]) -> Option<PathId> {
+        self.table.find(path)
+    }
+
     /// Number of subscriptions that have the path.
     pub fn refs(&self, path: PathId) -> u32 {
         self.table.refs(path)

@@ -48,6 +48,10 @@ impl PathTable {
         (id, true)
     }
 
+    pub fn find(&self, path: &[Step]) -> Option<PathId> {
+        self.ids.find(hash(path), |&id| self.steps(id) == path).copied()
+    }
+
     /// Gives one reference back; true if it was the last and the path is gone. Its number may be used again only
     /// after `recycle`, so that caches which still know the old path can be told first.
     pub fn release(&mut self, id: PathId) -> bool {
