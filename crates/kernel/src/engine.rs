@@ -1,16 +1,19 @@
 //! Subscriptions in, messages in, matched subscriptions out.
 //!
-//! An [`Engine`] does not change while messages are matched; all that does is in a [`Matcher`], which its caller
-//! owns, one per thread.
+//! An [`Engine`] does not change while messages are matched; all that does is in a
+//! [`Matcher`](crate::matcher::Matcher), which its caller owns, one per thread.
+//!
+//! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
+//! others are rows of a bucket of their shape, and the bucket is such an item.
 
-use crate::names::{Names, Sym, COMMENT, INSTRUCTION, TEXT};
-use crate::paths::fsm::{self, Fsms};
+use crate::names::{self, is_attribute, is_value, Names, Sym};
+use crate::paths::fsm::Fsms;
 use crate::paths::index::PathIndex;
-use crate::paths::nfa::{self, Nfa};
-use crate::paths::trie::Trie;
+use crate::paths::nfa::Nfa;
 use crate::paths::{PathId, Step};
-use crate::sorted::Sorter;
-use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
+use crate::shapes::program::{Program, Slot};
+use crate::shapes::store::{Access, Store};
+use crate::values::constants::Constants;
 use std::collections::HashMap;
 
 /// How paths are matched. All agree; they differ in speed.
@@ -31,17 +34,34 @@ pub const CACHE_BYTES: usize = 256 << 20;
 
 pub struct Engine {
     mode: Mode,
-    cache_bytes: usize,
-    index: PathIndex,
-    nfa: Nfa,
-    fsms: Fsms,
-    /// The paths of each subscription: the first here, the others, where there are any, in `more`.
-    first: Vec<PathId>,
+    pub(crate) cache_bytes: usize,
+    pub(crate) index: PathIndex,
+    pub(crate) nfa: Nfa,
+    pub(crate) fsms: Fsms,
+    pub(crate) constants: Constants,
+    pub(crate) store: Store,
+    /// Some subscription needs more than paths.
+    pub(crate) has_patterns: bool,
+    /// Some path or pattern looks at attributes.
+    pub(crate) uses_attributes: bool,
+    numbers: Vec<Number>,
+    /// Further paths of items that have several.
     more: HashMap<u32, Box<[PathId]>>,
     free: Vec<u32>,
+    subscriptions: usize,
 }
 
-const GONE: PathId = u32::MAX;
+/// What a number stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Number {
+    Free,
+    /// A subscription to paths; the first of them.
+    Paths(PathId),
+    /// A subscription that is a row of a bucket.
+    Row { bucket: u32, row: u32 },
+    /// A bucket.
+    Bucket(u32),
+}
 
 impl Engine {
     pub fn new(mode: Mode, cache_bytes: usize) -> Engine {
@@ -51,9 +71,14 @@ impl Engine {
             index: PathIndex::default(),
             nfa: Nfa::default(),
             fsms: Fsms::default(),
-            first: vec![],
+            constants: Constants::default(),
+            store: Store::default(),
+            has_patterns: false,
+            uses_attributes: false,
+            numbers: vec![],
             more: HashMap::new(),
             free: vec![],
+            subscriptions: 0,
         }
     }
 
@@ -70,18 +95,51 @@ impl Engine {
         &mut self.index.names
     }
 
+    /// The last step of a path whose node has this string as its value.
+    pub fn string_value(&mut self, value: &[u8]) -> Sym {
+        self.has_patterns = true;
+        names::string_value(self.constants.intern(value))
+    }
+
+    /// The last step of a path whose node has this number as its value.
+    pub fn number_value(&mut self, value: f64) -> Sym {
+        self.has_patterns = true;
+        names::number_value(self.constants.intern_number(value))
+    }
+
+    /// The number of a string constant, as rows hold it.
+    pub fn string(&mut self, value: &[u8]) -> u32 {
+        self.constants.intern(value)
+    }
+
     /// A subscription that a message satisfies if it satisfies any of the paths (none of which is empty). Returns
     /// its number; numbers of removed subscriptions are used again.
     pub fn add<'a>(&mut self, paths: impl Iterator<Item = &'a [Step]>) -> u32 {
-        let sub = self.free.pop().unwrap_or(self.first.len() as u32);
-        let mut ids: Vec<PathId> = vec![];
+        let number = self.number();
+        let ids = self.tie(number, paths);
+        self.numbers[number as usize] = Number::Paths(ids[0]);
+        self.subscriptions += 1;
+        number
+    }
+
+    fn number(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.numbers.push(Number::Free);
+            self.numbers.len() as u32 - 1
+        })
+    }
+
+    /// Makes an item of the path engine.
+    fn tie<'a>(&mut self, item: u32, paths: impl Iterator<Item = &'a [Step]>) -> Vec<PathId> {
         let mut distinct: Vec<&[Step]> = paths.collect();
         distinct.sort_unstable();
         distinct.dedup();
+        let mut ids = Vec::with_capacity(distinct.len());
         for path in distinct {
             let before = self.index.len();
-            let id = self.index.add(sub, path);
+            let id = self.index.add(item, path);
             if self.index.len() > before {
+                self.uses_attributes |= path.iter().any(|s| is_attribute(s.test()));
                 match self.mode {
                     Mode::Trie => {}
                     Mode::Nfa => self.nfa.insert(path, id),
@@ -90,21 +148,96 @@ impl Engine {
             }
             ids.push(id);
         }
-        let first = ids.first().copied().unwrap_or(GONE);
-        if sub as usize == self.first.len() {
-            self.first.push(first);
-        } else {
-            self.first[sub as usize] = first;
-        }
         if ids.len() > 1 {
-            self.more.insert(sub, ids[1..].into());
+            self.more.insert(item, ids[1..].into());
         }
-        sub
+        ids
+    }
+
+    fn untie(&mut self, item: u32, ids: &[PathId]) {
+        for &id in ids {
+            if self.index.refs(id) == 1 {
+                match self.mode {
+                    Mode::Trie => {}
+                    Mode::Nfa => self.nfa.remove(self.index.steps(id)),
+                    Mode::FsmPerQuery => self.fsms.remove(id),
+                }
+            }
+        }
+        self.index.remove(item, ids);
+        self.more.remove(&item);
+        self.numbers[item as usize] = Number::Free;
+        self.free.push(item);
+    }
+
+    /// A shape: a program in its encoding, and the ways to reach it. Subscriptions of the shape are added by `add_row`.
+    pub fn add_shape(&mut self, words: &[u32], access: Vec<Access>) -> Result<u32, &'static str> {
+        let program = Program::decode(words, &self.index.names)?;
+        let known = |a: &Access| {
+            !a.path.is_empty()
+                && a.path.iter().all(|s| self.index.names.is_test(s.test()))
+                && a.slot.is_none_or(|s| (s as usize) < program.slots.len())
+        };
+        if access.is_empty() || !access.iter().all(known) {
+            return Err("a shape needs ways to reach it");
+        }
+        self.has_patterns = true;
+        self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
+        Ok(self.store.add_shape(program, access))
+    }
+
+    /// A subscription of a shape, with its constants by slot: the number of a string, or the bits of an `f64`.
+    pub fn add_row(&mut self, shape: u32, row: &[u64]) -> Result<u32, &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        if s.program.slots.len() != row.len() {
+            return Err("a row with another number of constants than its shape has slots");
+        }
+        let mut key = Vec::with_capacity(s.access.len());
+        for a in &s.access {
+            if let Some(slot) = a.slot {
+                let x = row[slot as usize];
+                key.push(match s.program.slots[slot as usize] {
+                    Slot::Str => names::string_value(x as u32),
+                    Slot::Num => names::number_value(self.constants.intern_number(f64::from_bits(x))),
+                });
+            }
+        }
+        let sub = self.number();
+        let found = self.store.find_bucket(shape, &key);
+        let bucket = match found {
+            Some(b) => b,
+            None => {
+                let item = self.number();
+                let mut values = key.iter();
+                let paths: Vec<Vec<Step>> = self
+                    .store
+                    .shape(shape)
+                    .map_or(&[][..], |s| &s.access)
+                    .iter()
+                    .map(|a| {
+                        let mut path = a.path.clone();
+                        if a.slot.is_some() {
+                            path.extend(values.next().map(|&v| Step::new(false, v)));
+                        }
+                        path
+                    })
+                    .collect();
+                let ids = self.tie(item, paths.iter().map(|p| &p[..]));
+                let b = self.store.open_bucket(shape, key, row, item, ids);
+                self.numbers[item as usize] = Number::Bucket(b);
+                b
+            }
+        };
+        let row = self.store.push(bucket, row, sub);
+        self.numbers[sub as usize] = Number::Row { bucket, row };
+        self.subscriptions += 1;
+        Ok(sub)
     }
 
     /// Adds many subscriptions: path i ends at `path_ends[i]` of the steps, subscription j at `sub_ends[j]` of the paths.
     pub fn add_many(&mut self, steps: &[Step], path_ends: &[u32], sub_ends: &[u32]) -> Result<Vec<u32>, &'static str> {
-        if !steps.iter().all(|s| self.index.names.is_test(s.test())) {
+        let known = |test: Sym| self.index.names.is_test(test) || is_value(test);
+        if !steps.iter().all(|s| known(s.test())) {
             return Err("a step tests for an unknown symbol");
         }
         let rising = |ends: &[u32], len: usize| {
@@ -127,25 +260,36 @@ impl Engine {
 
     /// False if there is no such subscription.
     pub fn remove(&mut self, sub: u32) -> bool {
-        match self.first.get_mut(sub as usize) {
-            Some(first) if *first != GONE => {
-                let mut ids = vec![std::mem::replace(first, GONE)];
-                ids.extend(self.more.remove(&sub).unwrap_or_default());
-                for &id in &ids {
-                    if self.index.refs(id) == 1 {
-                        match self.mode {
-                            Mode::Trie => {}
-                            Mode::Nfa => self.nfa.remove(self.index.steps(id)),
-                            Mode::FsmPerQuery => self.fsms.remove(id),
-                        }
-                    }
-                }
-                self.index.remove(sub, &ids);
-                self.free.push(sub);
-                true
+        match self.number_of(sub) {
+            Number::Paths(first) => {
+                let ids = self.paths_from(sub, first);
+                self.untie(sub, &ids);
             }
-            _ => false,
+            Number::Row { bucket, row } => {
+                let (moved, gone) = self.store.take(bucket, row);
+                if let Some(moved) = moved {
+                    self.numbers[moved as usize] = Number::Row { bucket, row };
+                }
+                if let Some(gone) = gone {
+                    self.untie(gone.item, &gone.paths);
+                }
+                self.numbers[sub as usize] = Number::Free;
+                self.free.push(sub);
+            }
+            Number::Free | Number::Bucket(_) => return false,
         }
+        self.subscriptions -= 1;
+        true
+    }
+
+    pub(crate) fn number_of(&self, number: u32) -> Number {
+        self.numbers.get(number as usize).copied().unwrap_or(Number::Free)
+    }
+
+    fn paths_from(&self, item: u32, first: PathId) -> Vec<PathId> {
+        let mut ids = vec![first];
+        ids.extend(self.more.get(&item).map_or(&[][..], |b| b));
+        ids
     }
 
     /// Work that is better done once for many changes; call before matching.
@@ -153,11 +297,13 @@ impl Engine {
         self.index.settle();
     }
 
-    /// The paths of a subscription; none if there is no such subscription.
+    /// The paths of a subscription to paths; none for any other.
     pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
-        let first = self.first.get(sub as usize).copied().filter(|&id| id != GONE);
-        let more = self.more.get(&sub).map_or(&[][..], |b| b);
-        first.into_iter().chain(more.iter().copied()).map(|id| self.index.steps(id))
+        let ids = match self.number_of(sub) {
+            Number::Paths(first) => self.paths_from(sub, first),
+            _ => vec![],
+        };
+        ids.into_iter().map(|id| self.index.steps(id))
     }
 
     /// Number of subscriptions that share a path.
@@ -167,7 +313,7 @@ impl Engine {
 
     /// Number of subscriptions.
     pub fn len(&self) -> usize {
-        self.first.len() - self.free.len()
+        self.subscriptions
     }
 
     pub fn is_empty(&self) -> bool {
@@ -176,7 +322,7 @@ impl Engine {
 
     /// One past the highest subscription number.
     pub fn bound(&self) -> usize {
-        self.first.len()
+        self.numbers.len()
     }
 
     /// Number of distinct paths.
@@ -185,254 +331,6 @@ impl Engine {
     }
 
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + self.first.capacity() * 4
-    }
-
-    pub fn matcher(&self) -> Matcher {
-        let paths = match self.mode {
-            Mode::Trie => Paths::Trie(Box::new(Trie::new(&self.index, self.cache_bytes))),
-            Mode::Nfa => Paths::Nfa(nfa::Run::default(), Found::default()),
-            Mode::FsmPerQuery => Paths::Fsm(fsm::Run::default(), Found::default()),
-        };
-        Matcher { reader: Reader::new(), paths, sorter: Sorter::default() }
-    }
-}
-
-enum Paths {
-    Trie(Box<Trie>),
-    Nfa(nfa::Run, Found),
-    Fsm(fsm::Run, Found),
-}
-
-/// The distinct paths a message has satisfied so far, for the modes without a trie.
-#[derive(Default)]
-struct Found {
-    message: u32,
-    stamp: Vec<u32>,
-    paths: Vec<PathId>,
-    sub_stamp: Vec<u32>,
-}
-
-impl Found {
-    fn begin(&mut self, index: &PathIndex) {
-        if self.message == u32::MAX {
-            self.stamp.fill(0);
-            self.sub_stamp.fill(0);
-            self.message = 0;
-        }
-        self.message += 1;
-        self.paths.clear();
-        self.stamp.resize(index.path_bound(), 0);
-        self.sub_stamp.resize(index.sub_bound(), 0);
-    }
-
-    fn add(&mut self, path: PathId) {
-        if std::mem::replace(&mut self.stamp[path as usize], self.message) != self.message {
-            self.paths.push(path);
-        }
-    }
-
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        for &p in &self.paths {
-            index.subs(p, |sub| {
-                if std::mem::replace(&mut self.sub_stamp[sub as usize], self.message) != self.message {
-                    out.push(sub);
-                }
-            });
-        }
-    }
-}
-
-/// What a thread needs to match messages: the reader's scratch and the path cache.
-pub struct Matcher {
-    reader: Reader,
-    paths: Paths,
-    sorter: Sorter,
-}
-
-impl Matcher {
-    /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in ascending order.
-    /// On an error nothing is appended.
-    pub fn read_sorted(
-        &mut self,
-        engine: &Engine,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut Vec<u32>,
-    ) -> Result<(), XmlError> {
-        let from = out.len();
-        self.read(engine, xml, limits, out)?;
-        self.sorter.sort(&mut out[from..], engine.bound());
-        Ok(())
-    }
-
-    /// As `read_sorted`, but in no particular order, which costs less.
-    pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
-        self.recognise(engine, xml, limits)?;
-        let index = &engine.index;
-        match &mut self.paths {
-            Paths::Trie(trie) => trie.deliver(index, out),
-            Paths::Nfa(_, found) | Paths::Fsm(_, found) => found.deliver(index, out),
-        }
-        Ok(())
-    }
-
-    /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
-    pub fn recognise(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
-        let index = &engine.index;
-        match &mut self.paths {
-            Paths::Trie(trie) => {
-                trie.sync(index);
-                trie.begin();
-                self.reader.read(xml, limits, &mut TrieSink { trie, index })
-            }
-            Paths::Nfa(run, found) => {
-                run.reset(&engine.nfa);
-                found.begin(index);
-                let step = NfaStep { run, nfa: &engine.nfa, found };
-                self.reader.read(xml, limits, &mut PlainSink { step, index })
-            }
-            Paths::Fsm(run, found) => {
-                run.reset();
-                found.begin(index);
-                let step = FsmStep { run, fsms: &engine.fsms, found };
-                self.reader.read(xml, limits, &mut PlainSink { step, index })
-            }
-        }
-    }
-
-    /// Number of tag paths cached, and the bytes they take.
-    pub fn cache(&self) -> (usize, usize) {
-        match &self.paths {
-            Paths::Trie(t) => (t.len(), t.bytes()),
-            _ => (0, 0),
-        }
-    }
-}
-
-struct TrieSink<'a> {
-    trie: &'a mut Trie,
-    index: &'a PathIndex,
-}
-
-impl Sink for TrieSink<'_> {
-    #[inline(always)]
-    fn namespace(&mut self, uri: &[u8]) -> NsId {
-        self.index.names.namespace(uri)
-    }
-
-    #[inline(always)]
-    fn start(&mut self, tag: &Tag<'_>) {
-        if self.trie.is_dead() {
-            return self.trie.open_dead();
-        }
-        let sym = self.index.names.symbol(false, tag.ns, tag.local());
-        self.trie.open(self.index, sym);
-        if !tag.attrs.is_empty() && self.trie.wants_attributes() {
-            for a in tag.attrs {
-                let local = &tag.src[a.local as usize..a.name_end as usize];
-                self.trie.leaf(self.index, self.index.names.symbol(true, a.ns, local));
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn end(&mut self, _at: u32, _past: u32) {
-        self.trie.close();
-    }
-
-    #[inline(always)]
-    fn text(&mut self, _text: &Text<'_>) {
-        self.leaf(TEXT);
-    }
-
-    fn comment(&mut self, _src: &[u8], _start: u32, _end: u32) {
-        self.leaf(COMMENT);
-    }
-
-    fn instruction(&mut self, _src: &[u8], _start: u32, _end: u32) {
-        self.leaf(INSTRUCTION);
-    }
-}
-
-impl TrieSink<'_> {
-    #[inline(always)]
-    fn leaf(&mut self, sym: Sym) {
-        if self.trie.wants_leaves() {
-            self.trie.leaf(self.index, sym);
-        }
-    }
-}
-
-/// A matcher that simply follows every event.
-trait PathStep {
-    fn open(&mut self, names: &Names, sym: Sym);
-    fn close(&mut self);
-}
-
-struct NfaStep<'a> {
-    run: &'a mut nfa::Run,
-    nfa: &'a Nfa,
-    found: &'a mut Found,
-}
-
-impl PathStep for NfaStep<'_> {
-    fn open(&mut self, names: &Names, sym: Sym) {
-        self.run.open(self.nfa, names, sym, |p| self.found.add(p));
-    }
-    fn close(&mut self) {
-        self.run.close();
-    }
-}
-
-struct FsmStep<'a> {
-    run: &'a mut fsm::Run,
-    fsms: &'a Fsms,
-    found: &'a mut Found,
-}
-
-impl PathStep for FsmStep<'_> {
-    fn open(&mut self, names: &Names, sym: Sym) {
-        self.run.open(self.fsms, names, sym, |p| self.found.add(p));
-    }
-    fn close(&mut self) {
-        self.run.close();
-    }
-}
-
-struct PlainSink<'a, S> {
-    step: S,
-    index: &'a PathIndex,
-}
-
-impl<S: PathStep> PlainSink<'_, S> {
-    fn leaf(&mut self, sym: Sym) {
-        self.step.open(&self.index.names, sym);
-        self.step.close();
-    }
-}
-
-impl<S: PathStep> Sink for PlainSink<'_, S> {
-    fn namespace(&mut self, uri: &[u8]) -> NsId {
-        self.index.names.namespace(uri)
-    }
-    fn start(&mut self, tag: &Tag<'_>) {
-        let names = &self.index.names;
-        self.step.open(names, names.symbol(false, tag.ns, tag.local()));
-        for a in tag.attrs {
-            self.leaf(names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]));
-        }
-    }
-    fn end(&mut self, _at: u32, _past: u32) {
-        self.step.close();
-    }
-    fn text(&mut self, _text: &Text<'_>) {
-        self.leaf(TEXT);
-    }
-    fn comment(&mut self, _src: &[u8], _start: u32, _end: u32) {
-        self.leaf(COMMENT);
-    }
-    fn instruction(&mut self, _src: &[u8], _start: u32, _end: u32) {
-        self.leaf(INSTRUCTION);
+        self.index.bytes() + self.numbers.capacity() * 12 + self.constants.bytes() + self.store.bytes()
     }
 }

@@ -4,6 +4,7 @@
 //! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `engine` (matches per message).
 
 pub mod engine;
+pub mod matcher;
 pub mod names;
 pub mod paths;
 pub mod shapes;

@@ -13,8 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use twigcast_kernel::engine::{Engine as Kernel, Matcher, Mode, CACHE_BYTES};
+use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES};
+use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::paths::Step;
+use twigcast_kernel::shapes::store::Access;
 use twigcast_kernel::xml::{Limits, XmlError};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -83,6 +85,49 @@ impl Engine {
             let numbers = kernel.add_many(&steps, &path_ends, &sub_ends);
             self.dirty.store(true, Ordering::Release);
             numbers.map_err(PyValueError::new_err)
+        })
+    }
+
+    /// The symbol of a value, a string or a number, as the last step of a path.
+    fn value_symbol(&self, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(text) = value.extract::<&str>() {
+            return Ok(kernel.string_value(text.as_bytes()));
+        }
+        Ok(kernel.number_value(value.extract()?))
+    }
+
+    /// The number of a string constant, as rows hold it.
+    fn string(&self, text: &str) -> u32 {
+        self.kernel.write().unwrap_or_else(PoisonError::into_inner).string(text.as_bytes())
+    }
+
+    /// A shape: its program, and per access path the steps and the slot of its value (None: the path alone).
+    fn add_shape(&self, program: Vec<u32>, access: Vec<(Vec<u32>, Option<u32>)>) -> PyResult<u32> {
+        let access = access
+            .into_iter()
+            .map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot })
+            .collect();
+        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
+        kernel.add_shape(&program, access).map_err(PyValueError::new_err)
+    }
+
+    /// Subscriptions of one shape: `rows` holds their constants slot by slot, row after row, as native 64-bit words.
+    fn add_rows(&self, py: Python<'_>, shape: u32, count: usize, rows: &[u8]) -> PyResult<Vec<u32>> {
+        let words: Vec<u64> = rows
+            .chunks_exact(8)
+            .map(|c| u64::from_ne_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
+            .collect();
+        let width = words.len().checked_div(count).unwrap_or(0);
+        if rows.len() != count * width * 8 {
+            return Err(PyValueError::new_err("rows of unequal width"));
+        }
+        py.detach(|| {
+            let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
+            self.dirty.store(true, Ordering::Release);
+            (0..count)
+                .map(|i| kernel.add_row(shape, &words[i * width..(i + 1) * width]).map_err(PyValueError::new_err))
+                .collect()
         })
     }
 
@@ -191,7 +236,7 @@ impl Engine {
         }
         let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut matcher = idle.unwrap_or_else(|| kernel.matcher());
+        let mut matcher = idle.unwrap_or_else(|| Matcher::new(&kernel));
         let result = f(&kernel, &mut matcher);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(matcher);
         result

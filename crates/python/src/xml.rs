@@ -45,7 +45,7 @@ impl Sink for Count {
         self.0 += 1;
     }
     #[inline(always)]
-    fn end(&mut self, _: u32, _: u32) {}
+    fn end(&mut self, _: &[u8], _: u32, _: u32) {}
 }
 
 /// What a document says, for comparison with another parser.
@@ -125,7 +125,7 @@ impl Sink for Collect {
             attributes,
         });
     }
-    fn end(&mut self, _: u32, _: u32) {
+    fn end(&mut self, _: &[u8], _: u32, _: u32) {
         self.flush();
         self.events.push(Event::End);
     }

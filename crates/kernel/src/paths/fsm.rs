@@ -3,7 +3,7 @@
 //! advance; an advanced machine waits for its next name as long as the element is open.
 
 use super::{PathId, Step};
-use crate::names::{Names, Sym};
+use crate::names::{is_value, Names, Sym};
 use hashbrown::HashMap;
 
 /// A path node that waits for a test.
@@ -83,6 +83,12 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Does some machine wait for the value of the current node?
+    pub fn wants_values(&self) -> bool {
+        let from = self.marks.last().map_or(0, |&m| m as usize);
+        self.undo[from..].iter().any(|&test| is_value(test))
     }
 
     fn advance(&mut self, fsms: &Fsms, w: Waiting, accept: &mut impl FnMut(PathId)) {

@@ -3,7 +3,7 @@
 //! state sets. Paths come and go one at a time; states are ref-counted.
 
 use super::{PathId, Step, NONE};
-use crate::names::{is_element, Names, Sym};
+use crate::names::{is_element, is_value, Names, Sym};
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -173,6 +173,12 @@ impl Run {
             }
         }
         self.marks.push(to as u32);
+    }
+
+    /// Does some path go on to the value of the current node?
+    pub fn wants_values(&self, nfa: &Nfa) -> bool {
+        let from = self.marks.last().map_or(0, |&m| m as usize);
+        self.active[from..].iter().any(|&s| nfa.states[s as usize].next.keys().any(|&t| is_value(t)))
     }
 
     /// Only `//`-child states can be reached twice.

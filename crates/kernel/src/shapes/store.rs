@@ -73,20 +73,14 @@ impl Store {
         self.shapes.get(shape as usize)
     }
 
-    /// The bucket for these access constants, made by `open` (which names its item and paths) if it is new.
-    pub fn bucket(
-        &mut self,
-        shape: u32,
-        access: Box<[Sym]>,
-        row: &[u64],
-        open: impl FnOnce(&Shape) -> (u32, Vec<PathId>),
-    ) -> u32 {
-        let key = (shape, access);
-        if let Some(&b) = self.keys.get(&key) {
-            return b;
-        }
+    /// The bucket for these access constants.
+    pub fn find_bucket(&self, shape: u32, access: &[Sym]) -> Option<u32> {
+        self.keys.get(&(shape, access.into())).copied()
+    }
+
+    pub fn open_bucket(&mut self, shape: u32, access: Vec<Sym>, row: &[u64], item: u32, paths: Vec<PathId>) -> u32 {
+        let key = (shape, access.into_boxed_slice());
         let s = &self.shapes[shape as usize];
-        let (item, paths) = open(s);
         let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
         let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
         let bucket = Bucket { shape, fixed, columns: vec![vec![]; columns], subs: vec![], item, paths, key: key.clone() };

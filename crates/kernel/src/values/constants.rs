@@ -77,8 +77,8 @@ impl Constants {
         self.number_ids.get(&canonical(x)).copied()
     }
 
-    pub fn has_strings(&self) -> bool {
-        !self.spans.is_empty()
+    pub fn has_numbers(&self) -> bool {
+        !self.numbers.is_empty()
     }
 
     pub fn bytes(&self) -> usize {

@@ -279,7 +279,9 @@ impl Reader {
                 sink.instruction(doc.src, misc.start, misc.end);
             }
         }
-        self.walk(doc, sink)
+        self.walk(doc, sink)?;
+        sink.finish(doc.src);
+        Ok(())
     }
 
     fn walk<S: Sink>(&mut self, doc: &Plain<'_>, sink: &mut S) -> Result<()> {

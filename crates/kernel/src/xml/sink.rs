@@ -108,10 +108,16 @@ pub trait Sink {
     fn begin(&mut self, src: &[u8]) {
         let _ = src;
     }
+    /// The plain document, once, after all other events: values can still be read from their spans. An error may
+    /// still follow where the document had to be rewritten.
+    #[inline(always)]
+    fn finish(&mut self, src: &[u8]) {
+        let _ = src;
+    }
     fn start(&mut self, tag: &Tag<'_>);
     /// `at` is the offset of the end tag's `<` (for an empty-element tag: the offset past it), `past` the
     /// offset past the element.
-    fn end(&mut self, at: u32, past: u32);
+    fn end(&mut self, src: &[u8], at: u32, past: u32);
     /// Never empty, and only inside the root element.
     #[inline(always)]
     fn text(&mut self, text: &Text<'_>) {

@@ -184,7 +184,7 @@ pub(super) fn walk<V: Scan, S: Sink>(
                     }
                 }
                 pos = e + 1;
-                sink.end(p as u32, pos as u32);
+                sink.end(src, p as u32, pos as u32);
                 if namespaces.innermost() == open.len() as u32 {
                     namespaces.leave(src);
                 }
@@ -340,7 +340,7 @@ pub(super) fn walk<V: Scan, S: Sink>(
             };
             sink.start(&tag);
             if empty {
-                sink.end(pos as u32, pos as u32);
+                sink.end(src, pos as u32, pos as u32);
                 if declared {
                     namespaces.leave(src);
                 }

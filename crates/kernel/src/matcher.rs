@@ -1,0 +1,460 @@
+//! One thread's matching: a message's events drive the path engine and fill the node table; when the message is whole,
+//! the buckets that its paths reached are checked.
+
+use crate::engine::{Engine, Mode, Number};
+use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
+use crate::paths::fsm::{self, Fsms};
+use crate::paths::index::PathIndex;
+use crate::paths::nfa::{self, Nfa};
+use crate::paths::trie::Trie;
+use crate::paths::PathId;
+use crate::shapes::nodes::{Nodes, Place};
+use crate::shapes::search::Message;
+use crate::shapes::store::Scratch;
+use crate::sorted::Sorter;
+use crate::values::number::number;
+use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
+
+/// What a thread needs to match messages: working memory, and the path cache.
+pub struct Matcher {
+    reader: Reader,
+    paths: Paths,
+    table: Table,
+    sorter: Sorter,
+}
+
+enum Paths {
+    Trie(Box<Trie>),
+    Nfa(nfa::Run, Found),
+    Fsm(fsm::Run, Found),
+}
+
+/// The message as patterns see it.
+#[derive(Default)]
+struct Table {
+    nodes: Nodes,
+    scratch: Scratch,
+    value: Vec<u8>,
+    items: Vec<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Deliver {
+    Matches,
+    Nothing,
+}
+
+impl Matcher {
+    pub fn new(engine: &Engine) -> Matcher {
+        let paths = match engine.mode() {
+            Mode::Trie => Paths::Trie(Box::new(Trie::new(&engine.index, engine.cache_bytes))),
+            Mode::Nfa => Paths::Nfa(nfa::Run::default(), Found::default()),
+            Mode::FsmPerQuery => Paths::Fsm(fsm::Run::default(), Found::default()),
+        };
+        Matcher { reader: Reader::new(), paths, table: Table::default(), sorter: Sorter::default() }
+    }
+
+    /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in ascending order.
+    /// On an error nothing is appended.
+    pub fn read_sorted(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        out: &mut Vec<u32>,
+    ) -> Result<(), XmlError> {
+        let from = out.len();
+        self.read(engine, xml, limits, out)?;
+        self.sorter.sort(&mut out[from..], engine.bound());
+        Ok(())
+    }
+
+    /// As `read_sorted`, but in no particular order, which costs less.
+    pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
+        let from = out.len();
+        let read = self.run(engine, xml, limits, Deliver::Matches, out);
+        if read.is_err() {
+            out.truncate(from);
+        }
+        read
+    }
+
+    /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
+    pub fn recognise(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
+        self.run(engine, xml, limits, Deliver::Nothing, &mut vec![])
+    }
+
+    fn run(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        deliver: Deliver,
+        out: &mut Vec<u32>,
+    ) -> Result<(), XmlError> {
+        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
+        match &mut self.paths {
+            Paths::Trie(trie) => {
+                trie.sync(index);
+                trie.begin();
+                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie)
+            }
+            Paths::Nfa(run, found) => {
+                run.reset(&engine.nfa);
+                found.begin(index);
+                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
+            }
+            Paths::Fsm(run, found) => {
+                run.reset();
+                found.begin(index);
+                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
+            }
+        }
+    }
+
+    /// Number of tag paths cached, and the bytes they take.
+    pub fn cache(&self) -> (usize, usize) {
+        match &self.paths {
+            Paths::Trie(t) => (t.len(), t.bytes()),
+            _ => (0, 0),
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn drive<P: PathMatcher>(
+    engine: &Engine,
+    table: &mut Table,
+    reader: &mut Reader,
+    xml: &[u8],
+    limits: &Limits,
+    deliver: Deliver,
+    out: &mut Vec<u32>,
+    paths: &mut P,
+) -> Result<(), XmlError> {
+    // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
+    if engine.has_patterns {
+        reader.read(xml, limits, &mut MessageSink::<P, true> { engine, table, paths, deliver, out })
+    } else {
+        reader.read(xml, limits, &mut MessageSink::<P, false> { engine, table, paths, deliver, out })
+    }
+}
+
+/// What the sink asks of a path engine.
+trait PathMatcher {
+    fn open(&mut self, index: &PathIndex, sym: Sym);
+    fn close(&mut self);
+    fn is_dead(&self) -> bool {
+        false
+    }
+    fn open_dead(&mut self) {}
+    fn wants_attributes(&self) -> bool {
+        true
+    }
+    fn wants_leaves(&self) -> bool {
+        true
+    }
+    fn wants_values(&self) -> bool;
+    /// A node without children.
+    #[inline(always)]
+    fn leaf(&mut self, index: &PathIndex, sym: Sym) {
+        self.open(index, sym);
+        self.close();
+    }
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>);
+}
+
+impl PathMatcher for Trie {
+    #[inline(always)]
+    fn open(&mut self, index: &PathIndex, sym: Sym) {
+        Trie::open(self, index, sym);
+    }
+    #[inline(always)]
+    fn close(&mut self) {
+        Trie::close(self);
+    }
+    #[inline(always)]
+    fn is_dead(&self) -> bool {
+        Trie::is_dead(self)
+    }
+    #[inline(always)]
+    fn open_dead(&mut self) {
+        Trie::open_dead(self);
+    }
+    #[inline(always)]
+    fn wants_attributes(&self) -> bool {
+        Trie::wants_attributes(self)
+    }
+    #[inline(always)]
+    fn wants_leaves(&self) -> bool {
+        Trie::wants_leaves(self)
+    }
+    #[inline(always)]
+    fn wants_values(&self) -> bool {
+        Trie::wants_values(self)
+    }
+    #[inline(always)]
+    fn leaf(&mut self, index: &PathIndex, sym: Sym) {
+        Trie::leaf(self, index, sym);
+    }
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        Trie::deliver(self, index, out);
+    }
+}
+
+/// The distinct paths a message has satisfied so far, for the modes without a trie.
+#[derive(Default)]
+struct Found {
+    message: u32,
+    stamp: Vec<u32>,
+    paths: Vec<PathId>,
+    item_stamp: Vec<u32>,
+}
+
+impl Found {
+    fn begin(&mut self, index: &PathIndex) {
+        if self.message == u32::MAX {
+            self.stamp.fill(0);
+            self.item_stamp.fill(0);
+            self.message = 0;
+        }
+        self.message += 1;
+        self.paths.clear();
+        self.stamp.resize(index.path_bound(), 0);
+        self.item_stamp.resize(index.sub_bound(), 0);
+    }
+
+    fn add(&mut self, path: PathId) {
+        if std::mem::replace(&mut self.stamp[path as usize], self.message) != self.message {
+            self.paths.push(path);
+        }
+    }
+
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        for &p in &self.paths {
+            index.subs(p, |item| {
+                if std::mem::replace(&mut self.item_stamp[item as usize], self.message) != self.message {
+                    out.push(item);
+                }
+            });
+        }
+    }
+}
+
+struct NfaPaths<'a> {
+    run: &'a mut nfa::Run,
+    nfa: &'a Nfa,
+    found: &'a mut Found,
+}
+
+impl PathMatcher for NfaPaths<'_> {
+    fn open(&mut self, index: &PathIndex, sym: Sym) {
+        self.run.open(self.nfa, &index.names, sym, |p| self.found.add(p));
+    }
+    fn close(&mut self) {
+        self.run.close();
+    }
+    fn wants_values(&self) -> bool {
+        self.run.wants_values(self.nfa)
+    }
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        self.found.deliver(index, out);
+    }
+}
+
+struct FsmPaths<'a> {
+    run: &'a mut fsm::Run,
+    fsms: &'a Fsms,
+    found: &'a mut Found,
+}
+
+impl PathMatcher for FsmPaths<'_> {
+    fn open(&mut self, index: &PathIndex, sym: Sym) {
+        self.run.open(self.fsms, &index.names, sym, |p| self.found.add(p));
+    }
+    fn close(&mut self) {
+        self.run.close();
+    }
+    fn wants_values(&self) -> bool {
+        self.run.wants_values()
+    }
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        self.found.deliver(index, out);
+    }
+}
+
+struct MessageSink<'a, P, const TABLE: bool> {
+    engine: &'a Engine,
+    table: &'a mut Table,
+    paths: &'a mut P,
+    deliver: Deliver,
+    out: &'a mut Vec<u32>,
+}
+
+impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
+    #[inline(always)]
+    fn names(&self) -> &Names {
+        &self.engine.index.names
+    }
+
+    /// The text node before this event is whole.
+    #[inline(always)]
+    fn end_text(&mut self, src: &[u8]) {
+        if TABLE && self.table.nodes.text_is_open() && self.paths.wants_leaves() {
+            self.whole_text(src);
+        }
+    }
+
+    fn whole_text(&mut self, src: &[u8]) {
+        self.paths.open(&self.engine.index, TEXT);
+        if self.paths.wants_values() {
+            self.value(src, self.table.nodes.last());
+        }
+        self.paths.close();
+    }
+
+    /// The value of a node as a step of the path to it, if some subscription compares with it.
+    fn value(&mut self, src: &[u8], node: u32) {
+        let Table { nodes, value, .. } = self.table;
+        let bytes = nodes.value(src, node, value);
+        let constants = &self.engine.constants;
+        if let Some(id) = constants.find(bytes) {
+            self.paths.leaf(&self.engine.index, names::string_value(id));
+        }
+        if constants.has_numbers() {
+            if let Some(id) = constants.find_number(number(bytes)) {
+                self.paths.leaf(&self.engine.index, names::number_value(id));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn attributes(&mut self, tag: &Tag<'_>) {
+        let matter = self.paths.wants_attributes();
+        if !matter && !TABLE {
+            return;
+        }
+        let index = &self.engine.index;
+        for a in tag.attrs {
+            let sym = index.names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
+            if !TABLE {
+                self.paths.leaf(index, sym);
+                continue;
+            }
+            let place = Place { start: a.name, end: a.value_end + 1 };
+            let node = self.table.nodes.leaf(sym, (a.value, a.value_end), place, a.plain);
+            if matter {
+                self.paths.open(index, sym);
+                if self.paths.wants_values() {
+                    self.value(tag.src, node);
+                }
+                self.paths.close();
+            }
+        }
+    }
+
+    fn other(&mut self, sym: Sym, src: &[u8], place: Place, trim: (u32, u32)) {
+        self.end_text(src);
+        if TABLE {
+            // white space between a PI's target and its data is no part of its value
+            let mut start = (place.start + trim.0).min(place.end - trim.1);
+            let end = place.end - trim.1;
+            if sym == INSTRUCTION {
+                let data = &src[start as usize..end as usize];
+                let target = data.iter().position(|c| c.is_ascii_whitespace()).unwrap_or(data.len());
+                let space = data[target..].iter().position(|c| !c.is_ascii_whitespace()).unwrap_or(data.len() - target);
+                start += (target + space) as u32;
+            }
+            let plain = !src[start as usize..end as usize].contains(&b'\r');
+            self.table.nodes.leaf(sym, (start, end), place, plain);
+        }
+        if self.paths.wants_leaves() {
+            self.paths.open(&self.engine.index, sym);
+            if TABLE && self.paths.wants_values() {
+                self.value(src, self.table.nodes.last());
+            }
+            self.paths.close();
+        }
+    }
+}
+
+impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
+    #[inline(always)]
+    fn namespace(&mut self, uri: &[u8]) -> NsId {
+        self.names().namespace(uri)
+    }
+
+    fn begin(&mut self, _src: &[u8]) {
+        if TABLE {
+            self.table.nodes.begin();
+        }
+    }
+
+    #[inline(always)]
+    fn start(&mut self, tag: &Tag<'_>) {
+        if !TABLE && self.paths.is_dead() {
+            return self.paths.open_dead();
+        }
+        self.end_text(tag.src);
+        let sym = self.names().symbol(false, tag.ns, tag.local());
+        self.paths.open(&self.engine.index, sym);
+        if TABLE {
+            self.table.nodes.open(sym, tag.start);
+        }
+        if !tag.attrs.is_empty() && (!TABLE || self.engine.uses_attributes) {
+            self.attributes(tag);
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, src: &[u8], _at: u32, past: u32) {
+        self.end_text(src);
+        if TABLE {
+            if self.paths.wants_values() {
+                self.value(src, self.table.nodes.current());
+            }
+            self.table.nodes.close(past);
+        }
+        self.paths.close();
+    }
+
+    #[inline(always)]
+    fn text(&mut self, text: &Text<'_>) {
+        if TABLE {
+            self.table.nodes.text(text.start, text.end, text.plain, text.cdata);
+        } else if self.paths.wants_leaves() {
+            self.paths.leaf(&self.engine.index, TEXT);
+        }
+    }
+
+    fn comment(&mut self, src: &[u8], start: u32, end: u32) {
+        self.other(COMMENT, src, Place { start, end }, (4, 3));
+    }
+
+    fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
+        self.other(INSTRUCTION, src, Place { start, end }, (2, 2));
+    }
+
+    fn finish(&mut self, src: &[u8]) {
+        if self.deliver == Deliver::Nothing {
+            return;
+        }
+        let Engine { index, store, constants, .. } = self.engine;
+        if !TABLE {
+            return self.paths.deliver(index, self.out);
+        }
+        let Table { nodes, scratch, items, .. } = self.table;
+        nodes.finish();
+        items.clear();
+        self.paths.deliver(index, items);
+        let message = Message { src, nodes, names: &index.names, constants };
+        for &item in items.iter() {
+            match self.engine.number_of(item) {
+                Number::Bucket(b) => store.evaluate(b, message, scratch, self.out),
+                _ => self.out.push(item),
+            }
+        }
+    }
+}
