@@ -72,6 +72,10 @@ class Parser:
     def unexpected(self, wanted: str) -> QueryError:
         return blame.unexpected(self.source, self.tokens, self.at, wanted, self.open)
 
+    def since(self, start: int) -> Span:
+        """From ``start`` to the end of the last token taken: the parentheses of operands are part of the whole."""
+        return Span(start, self.tokens[self.at - 1].end)
+
     def is_op(self, text: str, ahead: int = 0) -> bool:
         token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
         return token.kind == "op" and token.text == text
@@ -109,18 +113,18 @@ class Parser:
                 self.tokens[self.at].span,
                 "remove superfluous parentheses, or split the query",
             )
+        start = self.tokens[self.at].start
         left = self.unary()
         links = 0
         while (token := self.tokens[self.at]).kind == "op" and _PRECEDENCE.get(token.text, 0) >= least:
             op, level = token.text, _PRECEDENCE[token.text]
             self.at += 1
             right = self.binary(level + 1)
-            start, end = _start(left), _end(right)
             if level <= 2:
                 operands = [left, right]
                 while self.take_op(op):
                     operands.append(self.binary(level + 1))
-                left = ast.Logical(op, tuple(operands), Span(start, _end(operands[-1])))
+                left = ast.Logical(op, tuple(operands), self.since(start))
                 continue
             links += 1
             self.chained += links > 1
@@ -129,7 +133,7 @@ class Parser:
                     "too-deep", f"more than {MAX_CHAINED} chained operators", token.span, "split the query"
                 )
             node = ast.Comparison if level <= 4 else ast.Arithmetic
-            left = node(op, left, right, Span(start, end))
+            left = node(op, left, right, self.since(start))
         self.depth -= 1
         return left
 
@@ -141,14 +145,15 @@ class Parser:
         self.chained += len(signs)
         if self.chained > MAX_CHAINED:
             raise self.error("too-deep", f"more than {MAX_CHAINED} chained operators", self.tokens[self.at].span)
+        start = self.tokens[self.at].start
         expr = self.path()
         if self.is_op("|"):
             operands = [self.node_set(expr, "an operand of '|'")]
             while self.take_op("|"):
                 operands.append(self.node_set(self.path(), "an operand of '|'"))
-            expr = ast.Union(tuple(operands), Span(_start(expr), _end(operands[-1])))
-        for start in reversed(signs):
-            expr = ast.Negation(expr, Span(start, _end(expr)))
+            expr = ast.Union(tuple(operands), self.since(start))
+        for sign in reversed(signs):
+            expr = ast.Negation(expr, self.since(sign))
         return expr
 
     def node_set(self, expr: Expr, role: str) -> Expr:
@@ -180,7 +185,7 @@ class Parser:
             self.more_steps(steps)
         if not predicates and not steps:
             return primary
-        return ast.FilterPath(primary, predicates, tuple(steps), Span(token.start, self.tokens[self.at - 1].end))
+        return ast.FilterPath(primary, predicates, tuple(steps), self.since(token.start))
 
     def absolute(self) -> Expr:
         token = self.take()
@@ -199,7 +204,7 @@ class Parser:
             raise self.unexpected("a step")
         if steps:
             self.more_steps(steps)
-        return ast.LocationPath(not relative, tuple(steps), Span(token.start, self.tokens[self.at - 1].end))
+        return ast.LocationPath(not relative, tuple(steps), self.since(token.start))
 
     def more_steps(self, steps: list[AxisStep]) -> None:
         while True:
@@ -232,7 +237,7 @@ class Parser:
             axis = self.axis()
         test = self.node_test(axis)
         predicates = self.predicates()
-        return AxisStep(axis, test, predicates, Span(token.start, self.tokens[self.at - 1].end))
+        return AxisStep(axis, test, predicates, self.since(token.start))
 
     def axis(self) -> str:
         token = self.take()
@@ -322,11 +327,3 @@ class Parser:
 def _any_depth(slashes: Token) -> AxisStep:
     """What ``//`` abbreviates (section 2.5)."""
     return AxisStep("descendant-or-self", KindTest("node", None, slashes.span), (), slashes.span)
-
-
-def _start(expr: Expr) -> int:
-    return expr.span.start
-
-
-def _end(expr: Expr) -> int:
-    return expr.span.end
