@@ -12,6 +12,7 @@ a shape, and ``constants`` lists them in the order of traversal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -215,11 +216,13 @@ class Structural:
 class Pattern:
     """A filter that tree patterns decide: it matches when ``condition`` holds for the document.
 
-    ``selects`` is None for a query that is not a node-set; else their union, in document order, is the result.
+    ``selects`` is None for a query that is not a node-set; else their union, in document order, is the result, or
+    those nodes of it whose place in it passes ``pick``: ``(//f)[1]``.
     """
 
     condition: Predicate
     selects: tuple[Selection, ...] | None
+    pick: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +285,12 @@ def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
 # -- text: XPath-like, for people, and as the sort key of canonical forms
 
 
-def sort_key(predicate: Predicate) -> tuple[str, str]:
-    """Shape first: equal shapes order their terms equally, whatever their constants."""
-    shape = predicate_text(predicate, masked=True)
-    return shape, predicate_text(predicate)
+def in_order(predicates: Iterable[Predicate]) -> list[Predicate]:
+    """Sorted by shape, and only then by constants: equal shapes order their terms equally."""
+    shapes = [(predicate_text(one, masked=True), one) for one in predicates]
+    if len({shape for shape, _ in shapes}) < len(shapes):
+        return [one for _, one in sorted(shapes, key=lambda pair: (pair[0], predicate_text(pair[1])))]
+    return [one for _, one in sorted(shapes, key=lambda pair: pair[0])]
 
 
 def predicate_text(predicate: Predicate, masked: bool = False) -> str:

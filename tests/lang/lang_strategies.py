@@ -23,6 +23,10 @@ def strings() -> st.SearchStrategy[ast.Expr]:
     return st.sampled_from(STRINGS).map(lambda value: ast.String(value, HERE))
 
 
+def name_strings() -> st.SearchStrategy[ast.Expr]:
+    return st.sampled_from(["", "a", "b", "n:a", "p", "urn:n"]).map(lambda value: ast.String(value, HERE))
+
+
 def call(name: str, *arguments: ast.Expr) -> ast.Expr:
     return ast.Call(name, arguments, HERE)
 
@@ -95,7 +99,7 @@ def extended(draw: st.DrawFn, inner: st.SearchStrategy[ast.Expr], axes: list[str
         case 8:
             return ast.Union((draw(path), draw(path)), HERE)
         case 9:
-            filters = tuple(draw(st.lists(inner, max_size=1)))
+            filters = tuple(draw(st.lists(st.one_of(inner, positions()), max_size=2)))
             more = draw(steps(inner, axes)) if not filters or draw(st.booleans()) else ()
             return ast.FilterPath(draw(path), filters, more, HERE)
         case 10:
@@ -106,7 +110,7 @@ def extended(draw: st.DrawFn, inner: st.SearchStrategy[ast.Expr], axes: list[str
 @st.composite
 def scalars(draw: st.DrawFn, inner: st.SearchStrategy[ast.Expr], path: st.SearchStrategy[ast.Expr]) -> ast.Expr:
     unary = ["string", "number", "boolean", "string-length", "normalize-space", "floor", "ceiling", "round", "not"]
-    match draw(st.integers(0, 6)):
+    match draw(st.integers(0, 8)):
         case 0 | 1:
             name = draw(st.sampled_from(["contains", "starts-with", "substring-before", "substring-after"]))
             return draw(calls(name, st.one_of(path, inner), strings()))
@@ -114,6 +118,11 @@ def scalars(draw: st.DrawFn, inner: st.SearchStrategy[ast.Expr], path: st.Search
             return draw(calls(draw(st.sampled_from(unary)), inner))
         case 3:
             return draw(calls(draw(st.sampled_from(["count", "sum", "local-name", "name", "namespace-uri"])), path))
+        case 7:
+            return draw(calls("translate", inner, strings(), strings()))
+        case 8:
+            name = draw(st.sampled_from(["local-name", "namespace-uri", "name"]))
+            return ast.Comparison(draw(st.sampled_from(["=", "!="])), call(name), draw(name_strings()), HERE)
         case 4:
             op = draw(st.sampled_from(["+", "-", "*", "div", "mod"]))
             return ast.Arithmetic(op, draw(inner), draw(inner), HERE)

@@ -35,11 +35,14 @@ def check(expr: ast.Expr, xml: bytes) -> None:
         case Structural(path):
             assert bool(select(path, message)) == expected, where
             found = set(select(path, message))
-        case Pattern(condition, selects):
+        case Pattern(condition, selects, pick):
             assert holds(condition, message) == expected, where
             if selects is None:
                 return
             found = {node for one in selects if holds(one.guard, message) for node in select(one.twig, message)}
+            if pick is not None:
+                ordered = sorted(found, key=lambda node: node.order)
+                found = {node for at, node in enumerate(ordered, 1) if holds(pick, node, at, len(ordered))}
         case _:
             if expected and compiled.necessary is not None:
                 assert holds(compiled.necessary, message), where

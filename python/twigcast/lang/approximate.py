@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from twigcast.lang.canon import Opaque, conj, disj, exists, leaves, negate, twig_of, uses_position, with_filters
+from twigcast.lang.canon import (
+    Opaque,
+    conj,
+    disj,
+    exists,
+    leaves,
+    negate,
+    tests_any,
+    twig_of,
+    uses_position,
+    with_filters,
+)
 from twigcast.lang.values import Constant, compare, to_number
 from twigcast.pattern import (
     FALSE,
@@ -74,7 +85,7 @@ def _bound_value(value: Value, upper: bool, predicate: Compare | Match, default:
     near = bound_twig(twig_of(value), upper)
     if isinstance(value, Count) and grows and isinstance(predicate, Compare):
         return Bool(default) if near is None else Compare(Count(near), predicate.op, predicate.const)
-    if not _is_any(value):
+    if not tests_any(value):
         # It looks at the first node, or at all of them; all that is sure is whether it needs one.
         needs_one = upper and not default
         return (FALSE if near is None else exists(near)) if needs_one else Bool(upper)
@@ -86,16 +97,6 @@ def _bound_value(value: Value, upper: bool, predicate: Compare | Match, default:
     if isinstance(changed, StringValue | NormalizeSpace):
         return Match(predicate.function, changed, predicate.const)
     return Bool(upper)
-
-
-def _is_any(value: Value) -> bool:
-    """Whether a test of the value is one of any node."""
-    match value:
-        case StringValue(first=first):
-            return not first
-        case NormalizeSpace(of) | StringLength(of):
-            return _is_any(of)
-    return False
 
 
 def _with_twig(value: Value, twig: Twig) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 
 from twigcast.pattern import (
@@ -25,7 +26,7 @@ from twigcast.pattern import (
     StringValue,
     Twig,
     Value,
-    sort_key,
+    in_order,
 )
 
 
@@ -45,18 +46,16 @@ def disj(*terms: Predicate) -> Predicate:
 
 def _junction(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
     neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
-    seen: dict[Predicate, None] = {}
-    for term in _flat(kind, terms):
-        if term == absorbing:
-            return absorbing
-        if term != neutral:
-            seen[term] = None
-    if len(seen) < 2:
-        return next(iter(seen), neutral)
+    left = [term for term in _flat(kind, terms) if term != neutral]
+    if len(left) < 2:
+        return left[0] if left else neutral
+    if absorbing in left:
+        return absorbing
+    seen = dict.fromkeys(left)
     for term in seen:
         if isinstance(term, Not) and term.term in seen and not any(isinstance(one, Opaque) for one in leaves(term)):
             return absorbing
-    return kind(tuple(sorted(seen, key=sort_key)))
+    return kind(tuple(in_order(seen))) if len(seen) > 1 else left[0]
 
 
 def _flat(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Iterator[Predicate]:
@@ -87,6 +86,10 @@ def exists(twig: Twig) -> Predicate:
     is ``a = 1``."""
     holds: Predicate = TRUE
     for node in reversed(twig.nodes):
+        plain = None if node.filters else _lifted(node, holds) if holds is not TRUE else Exists(Twig((node,)))
+        if plain is not None:
+            holds = plain
+            continue
         folded = with_filters(node, holds)
         if folded is None:
             return FALSE
@@ -130,7 +133,8 @@ def with_filters(node: Node, *more: Predicate) -> Node | None:
     """
     filters = list(node.filters)
     for one in more:
-        one = _known_kind(node.step, one)
+        if one != TRUE:
+            one = _known_kind(node.step, one)
         if one == FALSE:
             return None
         if one == TRUE:
@@ -139,6 +143,8 @@ def with_filters(node: Node, *more: Predicate) -> Node | None:
             filters[-1] = conj(filters[-1], one)
         else:
             filters.append(one)
+    if len(filters) == len(node.filters) and all(map(operator.is_, filters, node.filters)):
+        return node
     if FALSE in filters:
         return None
     return _narrowed(Node(node.step, tuple(filters)))
@@ -225,6 +231,25 @@ def branch_of(leaf: Predicate) -> Twig | None:
         case Compare(value=value) | Match(value=value):
             return twig_of(value)
     return None
+
+
+def any_branch(leaf: Predicate) -> Twig | None:
+    """The branch of a leaf that holds if it holds for any node of that branch."""
+    match leaf:
+        case Exists(twig):
+            return twig
+        case Compare(value=value) | Match(value=value):
+            return twig_of(value) if tests_any(value) else None
+    return None
+
+
+def tests_any(value: Value) -> bool:
+    match value:
+        case StringValue(first=first):
+            return not first
+        case NormalizeSpace(of) | StringLength(of):
+            return tests_any(of)
+    return False
 
 
 def twig_of(value: Value) -> Twig:

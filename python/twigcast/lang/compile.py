@@ -10,6 +10,7 @@ from twigcast.lang.approximate import bound, is_exact
 from twigcast.lang.canon import branch_of, conj, disj, exists
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.outer import at_document
+from twigcast.lang.picks import picked
 from twigcast.lang.predicates import Predicates
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.routes import SINGLE
@@ -20,9 +21,11 @@ from twigcast.pattern import (
     TRUE,
     And,
     Compiled,
+    Exists,
     Not,
     Or,
     Pattern,
+    Position,
     Predicate,
     Reason,
     Residual,
@@ -63,17 +66,18 @@ def compile_ast(expr: ast.Expr, source: str) -> Compiled:
 def _compile(expr: ast.Expr) -> Compiled:
     compiler = Predicates()
     selects: tuple[Selection, ...] | None = None
+    pick: Position | None = None
     if ast.type_of(expr) == ast.NODE_SET:
-        found: dict[Selection, None] = {}
-        lost = False
-        for route in compiler.routes(expr):
-            guard = at_document(route.any(TRUE))
-            lost = lost or route.lost
-            if guard != FALSE:
-                found[Selection(guard, route.twig)] = None
-        selects = tuple(found)
-        condition = disj(*(conj(one.guard, exists(one.twig)) for one in selects))
-        exact = not lost and all(is_exact(one.guard) and is_exact(exists(one.twig)) for one in selects)
+        nodes, pick = picked(expr) or (expr, None)
+        routes = [(at_document(route.any(TRUE)), route) for route in compiler.routes(nodes)]
+        selects = tuple(dict.fromkeys(Selection(guard, route.twig) for guard, route in routes if guard != FALSE))
+        if pick is None:
+            condition = disj(*(conj(one.guard, exists(one.twig)) for one in selects))
+        else:
+            condition = at_document(compiler.exists_at(nodes, pick))
+        # Not the condition alone: a disjunction may hold whatever an unknown says, and still not know the nodes.
+        exact = not compiler.reasons or all(is_exact(one.guard) and is_exact(Exists(one.twig)) for one in selects)
+        exact = exact and is_exact(condition)
     else:
         condition = at_document(compiler.boolean(expr, SINGLE))
         exact = is_exact(condition)
@@ -81,7 +85,7 @@ def _compile(expr: ast.Expr) -> Compiled:
         reason = Reason("the query is nested too deeply for a tree pattern", expr.span)
         return _residual(expr, None, (reason,))
     if exact:
-        return Pattern(condition, selects)
+        return Pattern(condition, selects, pick)
     necessary = bound(condition, upper=True)
     if necessary == FALSE:
         return Pattern(FALSE, None if selects is None else ())

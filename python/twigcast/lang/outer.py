@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from twigcast.lang.canon import Opaque, conj, disj, negate
+from twigcast.lang.canon import Opaque, any_branch, conj, disj, negate
 from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
 
 
@@ -70,6 +70,11 @@ def at_document(predicate: Predicate) -> Predicate:
                 return FALSE
             case AtDocument(of):
                 return at_document(of)
+        twig = any_branch(leaf)
+        if twig is not None and twig.nodes:
+            step = twig.nodes[0].step
+            if step.axis == "child" and step.kind in ("attribute", "text"):
+                return FALSE
         return leaf
 
     return mapped(predicate, settle)

@@ -11,7 +11,9 @@ from twigcast.lang import ast, positions
 from twigcast.lang.ast import BOOLEAN, NODE_SET, NUMBER, Expr, type_of
 from twigcast.lang.canon import conj, disj, exists, negate
 from twigcast.lang.constants import constant
+from twigcast.lang.needs import needed, when_empty
 from twigcast.lang.outer import Unknown
+from twigcast.lang.picks import FIRST, picked
 from twigcast.lang.routes import SIBLINGS, SINGLE, Paths, Route, TooManyRoutes
 from twigcast.lang.values import FLIPPED, Constant, compare, to_boolean, to_number, to_string
 from twigcast.pattern import (
@@ -24,6 +26,7 @@ from twigcast.pattern import (
     Match,
     NodeIs,
     NormalizeSpace,
+    Position,
     Predicate,
     Reason,
     StringLength,
@@ -124,7 +127,19 @@ class Predicates:
             return [Route(base=unknown, lost=True)]
 
     def exists(self, expr: Expr) -> Predicate:
-        return self.any(expr, exists)
+        pick = picked(expr)
+        return self.any(expr, exists) if pick is None else self.exists_at(*pick)
+
+    def exists_at(self, expr: Expr, position: Position) -> Predicate:
+        """That a node-set has a node at such a position."""
+        op, n, from_end = position.op, position.n, position.of == "from-end"
+        if position.of == "last":
+            return conj(self.exists(expr), self.counted(expr, op, float(n), expr.span))
+        first = 0 if from_end else 1
+        if op == "<=" or (op == "!=" and n != first):
+            return self.exists(expr)
+        least = 2 if op == "!=" else n + from_end
+        return self.counted(expr, ">=", float(least), expr.span)
 
     def any(self, expr: Expr, test: Callable[[Twig], Predicate]) -> Predicate:
         """That some node of a node-set passes the test."""
@@ -166,7 +181,12 @@ class Predicates:
             scalar = self.scalar_test(left, op, b, counted)
             if scalar is not None:
                 return scalar
-        return conj(*self.needed(left, op, right), self.unknown(_why(types), expr.span))
+        needs = [self.exists(path) for path in needed(left, op, right, b)]
+        if isinstance(left, ast.Call) and left.name == "name" and op == "=" and isinstance(b, str):
+            # The prefix is the message's own affair, but the local name is not.
+            same = self.name_test(ast.Call("local-name", left.arguments, left.span), op, b.rpartition(":")[2])
+            needs += [same] if same is not None else []
+        return conj(*needs, self.unknown(_why(types), expr.span))
 
     def truth_table(self, left: Expr, op: str, right: Expr, known: Constant | None, counted: str) -> Predicate:
         """A comparison that turns on booleans: the disjunction of the cases in which it holds."""
@@ -187,19 +207,13 @@ class Predicates:
                 return self.exists(path) if op == "!=" else FALSE
             known = number
         const = Const(known)
+        pick = picked(path)
+        if pick is not None and pick[1] == FIRST:
+            first = Scalar(pick[0], "string", False)
+            empty = compare("", op, known)
+            holds = self.single(first.path, lambda twig: Compare(first.value(twig), op, const), empty, path.span)
+            return conj(self.exists(pick[0]), holds)
         return self.any(path, lambda twig: Compare(StringValue(twig), op, const))
-
-    def needed(self, left: Expr, op: str, right: Expr) -> list[Predicate]:
-        """What a comparison out of our reach cannot do without: nodes on both sides, where these are node-sets."""
-        sides = [left, right]
-        if BOOLEAN in (type_of(left), type_of(right)):
-            return []
-        if NODE_SET in (type_of(left), type_of(right)):
-            return [self.exists(side) for side in sides if type_of(side) == NODE_SET]
-        if op == "!=" or (op == "=" and NUMBER not in (type_of(left), type_of(right))):
-            return []
-        # An empty node-set makes NaN of a sum, and no comparison but != holds for NaN.
-        return [self.exists(path) for side in sides for path in _summands(side)]
 
     # -- strings and numbers of a path
 
@@ -237,7 +251,9 @@ class Predicates:
             return TRUE
         scalar = Scalar(text, "string", False) if type_of(text) == NODE_SET else _scalar(text)
         if known is None or scalar is None or scalar.number or scalar.function.startswith("string-length"):
-            return self.unknown(f"this use of {name}() is not part of tree patterns", span)
+            fed = when_empty(text) if known is not None else None
+            needs = self.exists(fed[0]) if fed is not None and fed[1] == "" else TRUE
+            return conj(needs, self.unknown(f"this use of {name}() is not part of tree patterns", span))
         const = Const(to_string(known))
 
         def test(twig: Twig) -> Predicate:
@@ -280,6 +296,10 @@ def _scalar(expr: Expr) -> Scalar | None:
     if name not in ("string", "number", "normalize-space", "string-length"):
         return None
     inner = expr.arguments[0] if expr.arguments else _self(expr.span)
+    pick = picked(inner)
+    if pick is not None and pick[1] == FIRST:
+        # These functions take the first node anyway.
+        inner = pick[0]
     if type_of(inner) == NODE_SET:
         return Scalar(inner, "string" if name == "number" else name, name in ("number", "string-length"))
     made = _scalar(inner)
@@ -301,16 +321,6 @@ def _self(span: Span) -> Expr:
 
 def _is_self(expr: Expr) -> bool:
     return expr == _self(expr.span)
-
-
-def _summands(expr: Expr) -> list[Expr]:
-    """The node-sets that arithmetic turns into numbers."""
-    match expr:
-        case ast.Arithmetic(left=left, right=right):
-            return _summands(left) + _summands(right)
-        case ast.Negation(operand) | ast.Call("number" | "floor" | "ceiling" | "round", (operand,)):
-            return _summands(operand)
-    return [expr] if type_of(expr) == NODE_SET else []
 
 
 def _why(types: tuple[str, str]) -> str:

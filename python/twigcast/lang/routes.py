@@ -73,6 +73,7 @@ class Paths:
     def __init__(self, predicate: Callable[[ast.Expr, str], Predicate], unknown: Callable[[str, Span], Unknown]):
         self.predicate = predicate
         self.unknown = unknown
+        self.span = Span(0, 0)
 
     def routes(self, expr: ast.Expr) -> list[Route]:
         """The routes of a node-set expression, in no order."""
@@ -93,10 +94,13 @@ class Paths:
     def walk(self, routes: list[Route], steps: Sequence[ast.AxisStep]) -> list[Route]:
         for step in steps:
             filters = [self.predicate(one, counting(step)) for one in step.predicates]
+            self.span = step.span
             routes = self.bounded([after for route in routes for after in self.step(route, step, filters)])
         return self.bounded([end for route in routes for end in expanded(route)])
 
     def bounded(self, routes: list[Route]) -> list[Route]:
+        if len(routes) < 2:
+            return routes
         distinct = list(dict.fromkeys(routes))
         if len(distinct) > MAX_ROUTES:
             raise TooManyRoutes
@@ -140,6 +144,8 @@ class Paths:
 
     def filtered(self, routes: list[Route], *filters: Predicate) -> list[Route]:
         """The routes with filters on their end."""
+        if not filters:
+            return routes
         found: list[Route] = []
         for route in routes:
             if route.lost:
@@ -157,7 +163,7 @@ class Paths:
         for route in routes:
             if route.nodes:
                 *before, last = route.nodes
-                above = replace(route, nodes=tuple(before))
+                above = with_nodes(route, tuple(before))
                 branch = exists(Twig((with_axis(last, "child"),)))
                 if last.step.axis == "descendant":
                     found += self.filtered(down(above, "descendant", NodeIs("element")), branch)
@@ -171,7 +177,7 @@ class Paths:
         for route in routes:
             if route.nodes:
                 *before, last = route.nodes
-                above = replace(route, nodes=tuple(before))
+                above = with_nodes(route, tuple(before))
                 branch = exists(Twig((last,)))
                 if last.step.axis == "descendant" and test.kind in ("element", "node"):
                     between = NodeIs("element", test.ns, test.local)
@@ -194,6 +200,8 @@ class Paths:
 
     def settle(self, route: Route, tail: int) -> list[Route]:
         node = route.nodes[-tail]
+        if not node.filters:
+            return [route]
         outer = [one for predicate in node.filters for one in outer_leaves(predicate)]
         if not outer:
             return [route]
@@ -234,7 +242,7 @@ class Paths:
                 return found
             case Above(of) if child:
                 return self.demanded([route], tail + 1, conj(negate(of), negate(leaf)))
-        reason = self.unknown("no ancestor may fit, over a '//': that is not a tree pattern", Span(0, 0))
+        reason = self.unknown("that no ancestor fits, over a '//', is not a tree pattern", self.span)
         return with_node(route, tail, with_filters(node, reason))
 
     def demanded(self, routes: list[Route], tail: int, wanted: Predicate) -> list[Route]:
@@ -253,7 +261,7 @@ class Paths:
             return []
         at = len(route.nodes) - tail
         nodes = (*route.nodes[:at], put_in, with_axis(route.nodes[at], axis), *route.nodes[at + 1 :])
-        return self.settled([replace(route, nodes=nodes)], tail + 1)
+        return self.settled([with_nodes(route, nodes)], tail + 1)
 
 
 def counting(step: ast.AxisStep) -> str:
@@ -286,8 +294,12 @@ def expanded(route: Route) -> list[Route]:
 def down(route: Route, axis: str, test: NodeIs) -> list[Route]:
     deep = route.gap or axis == "descendant"
     node = Node(Step("descendant" if deep else "child", test.kind, test.ns, test.local))
-    parents = on_node(route, 1, NodeIs("element")) if route.nodes else [route]
-    return [replace(parent, nodes=(*parent.nodes, node), gap=False) for parent in parents]
+    parents = [route]
+    if route.nodes and route.nodes[-1].step.kind != "element":
+        parents = on_node(route, 1, NodeIs("element"))
+    elif route.document and not route.nodes and not deep and test.kind in ("attribute", "text"):
+        return []
+    return [with_nodes(parent, (*parent.nodes, node)) for parent in parents]
 
 
 def here(routes: list[Route], test: NodeIs) -> list[Route]:
@@ -314,7 +326,14 @@ def with_node(route: Route, tail: int, node: Node | None) -> list[Route]:
     if node is None:
         return []
     at = len(route.nodes) - tail
-    return [replace(route, nodes=(*route.nodes[:at], node, *route.nodes[at + 1 :]))]
+    if node is route.nodes[at]:
+        return [route]
+    return [with_nodes(route, (*route.nodes[:at], node, *route.nodes[at + 1 :]))]
+
+
+def with_nodes(route: Route, nodes: tuple[Node, ...]) -> Route:
+    """The route with other nodes, and without the gap that they closed."""
+    return Route(route.hops, route.document, route.base, nodes, False, route.lost)
 
 
 def with_axis(node: Node, axis: str) -> Node:

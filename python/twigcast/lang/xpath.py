@@ -76,9 +76,14 @@ class Parser:
         """From ``start`` to the end of the last token taken: the parentheses of operands are part of the whole."""
         return Span(start, self.tokens[self.at - 1].end)
 
-    def is_op(self, text: str, ahead: int = 0) -> bool:
-        token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-        return token.kind == "op" and token.text == text
+    def is_op(self, text: str) -> bool:
+        token = self.tokens[self.at]
+        return token.text == text and token.kind == "op"
+
+    def next_is(self, text: str) -> bool:
+        """Whether an operator follows the current token, which is not the last."""
+        token = self.tokens[self.at + 1]
+        return token.text == text and token.kind == "op"
 
     def take(self) -> Token:
         token = self.tokens[self.at]
@@ -200,7 +205,7 @@ class Parser:
             steps.append(self.step())
         elif relative:
             steps.append(AxisStep("self", KindTest("node", None, token.span), (), token.span))
-        elif self.tokens[self.at].kind == "name" and self.is_op("(", 1):
+        elif self.tokens[self.at].kind == "name" and self.next_is("("):
             raise self.unexpected("a step")
         if steps:
             self.more_steps(steps)
@@ -217,7 +222,7 @@ class Parser:
     def starts_step(self) -> bool:
         token = self.tokens[self.at]
         if token.kind == "name":
-            return token.text in NODE_TYPES or not self.is_op("(", 1)
+            return token.text in NODE_TYPES or not self.next_is("(")
         return token.kind == "wildcard" or (token.kind == "op" and token.text in (".", "..", "@"))
 
     def step(self) -> AxisStep:
@@ -233,7 +238,7 @@ class Parser:
         axis = "child"
         if self.take_op("@"):
             axis = "attribute"
-        elif token.kind == "name" and self.is_op("::", 1):
+        elif token.kind == "name" and self.next_is("::"):
             axis = self.axis()
         test = self.node_test(axis)
         predicates = self.predicates()
@@ -258,7 +263,7 @@ class Parser:
             return NameTest(ns, None, token.span)
         if token.kind != "name":
             raise self.unexpected("a node test")
-        if not self.is_op("(", 1):
+        if not self.next_is("("):
             self.at += 1
             other = axis in ("attribute", "namespace")
             ns, local = self.scope.resolve(token.text, token.span, self.source, attribute=other)
