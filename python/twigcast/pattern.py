@@ -1,8 +1,22 @@
-"""The one IR that every language compiles to: linear paths here, tree patterns further down (DESIGN.md, idea 2)."""
+"""The one IR that every language compiles to (DESIGN.md, idea 2): linear paths, and tree patterns over them.
+
+A tree pattern is a trunk of steps, each with filters; a filter is a boolean expression whose leaves are branches
+(trunks again, relative to the node filtered), value tests and positions. It decomposes at once into what engines see:
+the steps from the document to any node of the pattern are a linear path, a node with filters is a branch point, and
+the leaves Compare and Match are value predicates on constants. Whether a node passes its filters is known at its end
+tag, except for Position and the like, which are known at the end tag of its parent.
+
+Everything is immutable and compares by value. Constants are leaves of their own (``Const``): a pattern without them is
+a shape, and ``constants`` lists them in the order of traversal.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from twigcast.errors import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,206 @@ class LinearPath:
         return "".join(map(str, self.steps))
 
 
+class Predicate:
+    """A condition on a context node: a node of the message, or the document itself."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return predicate_text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step and the filters on it. They apply left to right: each counts positions among what the last one left.
+
+    Positions count per parent: among its children that pass the step's test and the filters before (SEMANTICS 8).
+    In canonical form every filter but the first one has a position in it.
+    """
+
+    step: Step
+    filters: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Twig:
+    """A trunk of nodes below a context node; it finds every match of the last one. No nodes: the context itself."""
+
+    nodes: tuple[Node, ...] = ()
+
+    @property
+    def path(self) -> LinearPath:
+        """The steps alone, relative to the context."""
+        return LinearPath(tuple(node.step for node in self.nodes))
+
+    def __str__(self) -> str:
+        return twig_text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant of the subscription: a string, compared as such, or a float."""
+
+    value: str | float
+
+
+# -- values: what is compared with a constant
+
+
+@dataclass(frozen=True, slots=True)
+class StringValue:
+    """The string-value of ``twig``'s nodes. A test on it holds if it holds for any of them; with ``first``, for the
+    first in document order, or for the empty string if there is none (SEMANTICS 2, 7)."""
+
+    twig: Twig
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizeSpace:
+    of: StringValue
+
+
+@dataclass(frozen=True, slots=True)
+class StringLength:
+    of: StringValue | NormalizeSpace
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many distinct nodes ``twig`` finds."""
+
+    twig: Twig
+
+
+Value: TypeAlias = "StringValue | NormalizeSpace | StringLength | Count"
+
+
+# -- predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Bool(Predicate):
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class And(Predicate):
+    terms: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Predicate):
+    terms: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Predicate):
+    term: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Predicate):
+    twig: Twig
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIs(Predicate):
+    """The context node itself passes this test; the document passes none."""
+
+    kind: str
+    ns: str | None = None
+    local: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Predicate):
+    """``value op constant``. Numeric when the constant is a float, as it always is for ``< <= > >=`` (SEMANTICS 5)."""
+
+    value: Value
+    op: str
+    const: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Predicate):
+    """``function`` is ``contains`` or ``starts-with``."""
+
+    function: str
+    value: StringValue | NormalizeSpace
+    const: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Position(Predicate):
+    """``of op n``, where ``op`` is one of ``= != <= >=``, and ``of`` is
+
+    ``position``: the node's own, from 1; ``last``: how many there are; ``from-end``: last() - position(), from 0.
+    """
+
+    of: str
+    op: str
+    n: int
+
+
+TRUE, FALSE = Bool(True), Bool(False)
+
+
+# -- whole subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Nodes that a subscription selects: those of ``twig`` below the document, if ``guard`` holds for the document."""
+
+    guard: Predicate
+    twig: Twig
+
+
+@dataclass(frozen=True, slots=True)
+class Structural:
+    """A linear path, of elements with perhaps an attribute or text() at its end: for the path engine alone."""
+
+    path: LinearPath
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A filter that tree patterns decide: it matches when ``condition`` holds for the document.
+
+    ``selects`` is None for a query that is not a node-set; else their union, in document order, is the result, or
+    those nodes of it whose place in it passes ``pick``: ``(//f)[1]``.
+    """
+
+    condition: Predicate
+    selects: tuple[Selection, ...] | None
+    pick: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What keeps a query from being a tree pattern, and where in its text."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A query to be checked by a full XPath engine. It can only match where ``necessary`` does (None: anywhere).
+
+    ``xpath`` and ``prefixes`` are for that engine; the meaning does not depend on the context node.
+    """
+
+    necessary: Predicate | None
+    reasons: tuple[Reason, ...]
+    xpath: str
+    prefixes: tuple[tuple[str, str], ...]
+
+
+Compiled: TypeAlias = "Structural | Pattern | Residual"
+
+
 def test_text(kind: str, ns: str | None, local: str | None) -> str:
     """A node test as XPath text, namespaces written out as ``{uri}name``."""
     if kind in ("element", "attribute"):
@@ -47,3 +261,93 @@ def test_text(kind: str, ns: str | None, local: str | None) -> str:
     if kind == "pi":
         return f"processing-instruction('{local}')" if local is not None else "processing-instruction()"
     return f"{kind}()"
+
+
+def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
+    """The constants in the order of traversal; patterns of one shape differ in nothing else."""
+    found: list[Const] = []
+    stack: list[object] = [pattern]
+    while stack:
+        match stack.pop():
+            case Const() as const:
+                found.append(const)
+            case And(parts) | Or(parts) | Node(filters=parts):
+                stack.extend(reversed(parts))
+            case Not(part) | Exists(part) | StringValue(part) | NormalizeSpace(part) | StringLength(part) | Count(part):
+                stack.append(part)
+            case Twig(nodes):
+                stack.extend(reversed(nodes))
+            case Compare(value, _, const) | Match(_, value, const):
+                stack.extend((const, value))
+    return tuple(found)
+
+
+# -- text: XPath-like, for people, and as the sort key of canonical forms
+
+
+def in_order(predicates: Iterable[Predicate]) -> list[Predicate]:
+    """Sorted by shape, and only then by constants: equal shapes order their terms equally."""
+    shapes = [(predicate_text(one, masked=True), one) for one in predicates]
+    if len({shape for shape, _ in shapes}) < len(shapes):
+        return [one for _, one in sorted(shapes, key=lambda pair: (pair[0], predicate_text(pair[1])))]
+    return [one for _, one in sorted(shapes, key=lambda pair: pair[0])]
+
+
+def predicate_text(predicate: Predicate, masked: bool = False) -> str:
+    match predicate:
+        case Bool(value):
+            return "true()" if value else "false()"
+        case And(terms):
+            return " and ".join(_nested(term, masked, Or) for term in terms)
+        case Or(terms):
+            return " or ".join(_nested(term, masked, And) for term in terms)
+        case Not(term):
+            return f"not({predicate_text(term, masked)})"
+        case Exists(twig):
+            return twig_text(twig, masked)
+        case NodeIs(kind, ns, local):
+            # An attribute is no principal node of the self axis; the text is for reading, so it borrows the @.
+            return f"self::{test_text(kind, ns, local)}"
+        case Compare(value, op, const):
+            return f"{_value(value, masked)} {op} {_const(const, masked)}"
+        case Match(function, of, const):
+            return f"{function}({_value(of, masked)}, {_const(const, masked)})"
+        case Position(of, op, n):
+            return f"{'last() - position()' if of == 'from-end' else of + '()'} {op} {n}"
+    return repr(predicate)
+
+
+def _nested(term: Predicate, masked: bool, weaker: type[Predicate]) -> str:
+    text = predicate_text(term, masked)
+    return f"({text})" if isinstance(term, weaker) else text
+
+
+def twig_text(twig: Twig, masked: bool = False) -> str:
+    """Relative to the context, as in a predicate."""
+    if not twig.nodes:
+        return "."
+    text = "".join(_node(node, masked) for node in twig.nodes)
+    return "." + text if text.startswith("//") else text[1:]
+
+
+def _node(node: Node, masked: bool) -> str:
+    return str(node.step) + "".join(f"[{predicate_text(one, masked)}]" for one in node.filters)
+
+
+def _value(value: Value, masked: bool) -> str:
+    match value:
+        case StringValue(twig, first):
+            text = twig_text(twig, masked)
+            return f"string({text})" if first else text
+        case NormalizeSpace(of):
+            return f"normalize-space({_value(of, masked)})"
+        case StringLength(of):
+            return f"string-length({_value(of, masked)})"
+        case Count(twig):
+            return f"count({twig_text(twig, masked)})"
+
+
+def _const(const: Const, masked: bool) -> str:
+    if masked:
+        return "?" if isinstance(const.value, str) else "?n"
+    return repr(const.value)

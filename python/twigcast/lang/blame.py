@@ -68,15 +68,13 @@ def unexpected(source: str, tokens: Sequence[Token], at: int, wanted: str, brack
     return QueryError(
         "unexpected-token",
         f"found {token.text!r} where {wanted} should be",
-        hint=_guess(source, token, before, after, wanted, brackets),
+        hint=_guess(token, before, wanted, brackets),
         source=source,
         span=token.span,
     )
 
 
-def _guess(
-    source: str, token: Token, before: Token | None, after: Token, wanted: str, brackets: Sequence[Token]
-) -> str | None:
+def _guess(token: Token, before: Token | None, wanted: str, brackets: Sequence[Token]) -> str | None:
     """What the author may have meant. Best guess first; None is better than a wrong guess."""
     if token.kind == "name":
         if token.text in _WORD_OPERATORS:
@@ -103,9 +101,8 @@ def _guess(
     if token.text == "]" and before is not None and before.text == "[":
         return "put a condition or a position between the brackets"
     if token.text in (")", "]") and brackets and _CLOSING[brackets[-1].text] != token.text:
-        return (
-            f"the {brackets[-1].text!r} at {brackets[-1].start + 1} is still open: add {_CLOSING[brackets[-1].text]!r}"
-        )
+        opened = brackets[-1]
+        return f"the {opened.text!r} at column {opened.start + 1} is still open: add {_CLOSING[opened.text]!r}"
     if token.text in ("/", "//") and before is not None and before.text in ("/", "//"):
         return "one '/' steps to a child, '//' to any depth"
     if token.text == "," and wanted in ("']'", "')'", "the end of the query"):

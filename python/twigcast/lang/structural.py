@@ -91,11 +91,16 @@ def _compiler(namespaces: tuple[tuple[str, str], ...], default_ns: str) -> PathC
 _plain = PathCompiler()
 
 
+def compiler_for(namespaces: Mapping[str, str] | None, default_ns: str | None) -> PathCompiler:
+    """A compiler of this scope, shared with those who asked before."""
+    if not namespaces and not default_ns:
+        return _plain
+    return _compiler(tuple(sorted((namespaces or {}).items())), default_ns or "")
+
+
 def compile_path(text: str, namespaces: Mapping[str, str] | None = None, default_ns: str | None = None) -> LinearPath:
     """The linear path of a structural subscription; a QueryError for any other text, valid XPath or not."""
-    if not namespaces and not default_ns:
-        return _plain.compile(text)
-    return _compiler(tuple(sorted((namespaces or {}).items())), default_ns or "").compile(text)
+    return compiler_for(namespaces, default_ns).compile(text)
 
 
 def from_ast(expr: ast.Expr, source: str) -> LinearPath:

@@ -72,9 +72,18 @@ class Parser:
     def unexpected(self, wanted: str) -> QueryError:
         return blame.unexpected(self.source, self.tokens, self.at, wanted, self.open)
 
-    def is_op(self, text: str, ahead: int = 0) -> bool:
-        token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-        return token.kind == "op" and token.text == text
+    def since(self, start: int) -> Span:
+        """From ``start`` to the end of the last token taken: the parentheses of operands are part of the whole."""
+        return Span(start, self.tokens[self.at - 1].end)
+
+    def is_op(self, text: str) -> bool:
+        token = self.tokens[self.at]
+        return token.text == text and token.kind == "op"
+
+    def next_is(self, text: str) -> bool:
+        """Whether an operator follows the current token, which is not the last."""
+        token = self.tokens[self.at + 1]
+        return token.text == text and token.kind == "op"
 
     def take(self) -> Token:
         token = self.tokens[self.at]
@@ -109,18 +118,18 @@ class Parser:
                 self.tokens[self.at].span,
                 "remove superfluous parentheses, or split the query",
             )
+        start = self.tokens[self.at].start
         left = self.unary()
         links = 0
         while (token := self.tokens[self.at]).kind == "op" and _PRECEDENCE.get(token.text, 0) >= least:
             op, level = token.text, _PRECEDENCE[token.text]
             self.at += 1
             right = self.binary(level + 1)
-            start, end = _start(left), _end(right)
             if level <= 2:
                 operands = [left, right]
                 while self.take_op(op):
                     operands.append(self.binary(level + 1))
-                left = ast.Logical(op, tuple(operands), Span(start, _end(operands[-1])))
+                left = ast.Logical(op, tuple(operands), self.since(start))
                 continue
             links += 1
             self.chained += links > 1
@@ -129,7 +138,7 @@ class Parser:
                     "too-deep", f"more than {MAX_CHAINED} chained operators", token.span, "split the query"
                 )
             node = ast.Comparison if level <= 4 else ast.Arithmetic
-            left = node(op, left, right, Span(start, end))
+            left = node(op, left, right, self.since(start))
         self.depth -= 1
         return left
 
@@ -141,14 +150,15 @@ class Parser:
         self.chained += len(signs)
         if self.chained > MAX_CHAINED:
             raise self.error("too-deep", f"more than {MAX_CHAINED} chained operators", self.tokens[self.at].span)
+        start = self.tokens[self.at].start
         expr = self.path()
         if self.is_op("|"):
             operands = [self.node_set(expr, "an operand of '|'")]
             while self.take_op("|"):
                 operands.append(self.node_set(self.path(), "an operand of '|'"))
-            expr = ast.Union(tuple(operands), Span(_start(expr), _end(operands[-1])))
-        for start in reversed(signs):
-            expr = ast.Negation(expr, Span(start, _end(expr)))
+            expr = ast.Union(tuple(operands), self.since(start))
+        for sign in reversed(signs):
+            expr = ast.Negation(expr, self.since(sign))
         return expr
 
     def node_set(self, expr: Expr, role: str) -> Expr:
@@ -180,7 +190,7 @@ class Parser:
             self.more_steps(steps)
         if not predicates and not steps:
             return primary
-        return ast.FilterPath(primary, predicates, tuple(steps), Span(token.start, self.tokens[self.at - 1].end))
+        return ast.FilterPath(primary, predicates, tuple(steps), self.since(token.start))
 
     def absolute(self) -> Expr:
         token = self.take()
@@ -195,11 +205,11 @@ class Parser:
             steps.append(self.step())
         elif relative:
             steps.append(AxisStep("self", KindTest("node", None, token.span), (), token.span))
-        elif self.tokens[self.at].kind == "name" and self.is_op("(", 1):
+        elif self.tokens[self.at].kind == "name" and self.next_is("("):
             raise self.unexpected("a step")
         if steps:
             self.more_steps(steps)
-        return ast.LocationPath(not relative, tuple(steps), Span(token.start, self.tokens[self.at - 1].end))
+        return ast.LocationPath(not relative, tuple(steps), self.since(token.start))
 
     def more_steps(self, steps: list[AxisStep]) -> None:
         while True:
@@ -212,7 +222,7 @@ class Parser:
     def starts_step(self) -> bool:
         token = self.tokens[self.at]
         if token.kind == "name":
-            return token.text in NODE_TYPES or not self.is_op("(", 1)
+            return token.text in NODE_TYPES or not self.next_is("(")
         return token.kind == "wildcard" or (token.kind == "op" and token.text in (".", "..", "@"))
 
     def step(self) -> AxisStep:
@@ -228,11 +238,11 @@ class Parser:
         axis = "child"
         if self.take_op("@"):
             axis = "attribute"
-        elif token.kind == "name" and self.is_op("::", 1):
+        elif token.kind == "name" and self.next_is("::"):
             axis = self.axis()
         test = self.node_test(axis)
         predicates = self.predicates()
-        return AxisStep(axis, test, predicates, Span(token.start, self.tokens[self.at - 1].end))
+        return AxisStep(axis, test, predicates, self.since(token.start))
 
     def axis(self) -> str:
         token = self.take()
@@ -253,7 +263,7 @@ class Parser:
             return NameTest(ns, None, token.span)
         if token.kind != "name":
             raise self.unexpected("a node test")
-        if not self.is_op("(", 1):
+        if not self.next_is("("):
             self.at += 1
             other = axis in ("attribute", "namespace")
             ns, local = self.scope.resolve(token.text, token.span, self.source, attribute=other)
@@ -322,11 +332,3 @@ class Parser:
 def _any_depth(slashes: Token) -> AxisStep:
     """What ``//`` abbreviates (section 2.5)."""
     return AxisStep("descendant-or-self", KindTest("node", None, slashes.span), (), slashes.span)
-
-
-def _start(expr: Expr) -> int:
-    return expr.span.start
-
-
-def _end(expr: Expr) -> int:
-    return expr.span.end

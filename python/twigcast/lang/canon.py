@@ -1,0 +1,260 @@
+"""Constructors that keep patterns canonical: flat, sorted, no duplicates. Each rewriting holds on every message."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+
+from twigcast.pattern import (
+    FALSE,
+    TRUE,
+    And,
+    Bool,
+    Compare,
+    Count,
+    Exists,
+    Match,
+    Node,
+    NodeIs,
+    NormalizeSpace,
+    Not,
+    Or,
+    Position,
+    Predicate,
+    Step,
+    StringLength,
+    StringValue,
+    Twig,
+    Value,
+    in_order,
+)
+
+
+class Opaque(Predicate):
+    """A leaf that only the compiler knows. Two equal ones need not be equal conditions, so nothing cancels out."""
+
+    __slots__ = ()
+
+
+def conj(*terms: Predicate) -> Predicate:
+    return _junction(And, terms)
+
+
+def disj(*terms: Predicate) -> Predicate:
+    return _junction(Or, terms)
+
+
+def _junction(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
+    neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
+    left = [term for term in _flat(kind, terms) if term != neutral]
+    if len(left) < 2:
+        return left[0] if left else neutral
+    if absorbing in left:
+        return absorbing
+    seen = dict.fromkeys(left)
+    for term in seen:
+        if isinstance(term, Not) and term.term in seen and not any(isinstance(one, Opaque) for one in leaves(term)):
+            return absorbing
+    return kind(tuple(in_order(seen))) if len(seen) > 1 else left[0]
+
+
+def _flat(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Iterator[Predicate]:
+    for term in terms:
+        if isinstance(term, kind):
+            yield from term.terms
+        else:
+            yield term
+
+
+def negate(term: Predicate) -> Predicate:
+    """Not pushed down, for a shared sub-expression then stays shared; but never doubled."""
+    match term:
+        case Bool(value):
+            return Bool(not value)
+        case Not(inner):
+            return inner
+        case Position(of, "=", n):
+            return Position(of, "!=", n)
+        case Position(of, "!=", n):
+            return Position(of, "=", n)
+    return Not(term)
+
+
+def exists(twig: Twig) -> Predicate:
+    """That ``twig`` finds something. ``a[b]/c``, ``a[c]/b`` and ``a[b and c]`` exist together, so that the trunk below
+    a node with filters becomes one more of them; a lone filter becomes trunk: ``a[b]`` is ``a/b``, and ``a[. = 1]``
+    is ``a = 1``."""
+    holds: Predicate = TRUE
+    for node in reversed(twig.nodes):
+        plain = None if node.filters else _lifted(node, holds) if holds is not TRUE else Exists(Twig((node,)))
+        if plain is not None:
+            holds = plain
+            continue
+        folded = with_filters(node, holds)
+        if folded is None:
+            return FALSE
+        lifted = _lifted(Node(folded.step), folded.filters[0]) if len(folded.filters) == 1 else None
+        holds = lifted or Exists(Twig((folded,)))
+    return holds
+
+
+def _lifted(node: Node, only: Predicate) -> Predicate | None:
+    """The sole filter of ``node`` as a test below it, if it is about any node of a branch."""
+    match only:
+        case Exists(twig):
+            return Exists(Twig((node, *twig.nodes)))
+        case Compare(value, op, const):
+            longer = _below(node, value)
+            return Compare(longer, op, const) if longer else None
+        case Match(function, value, const):
+            longer = _below(node, value)
+            # The cast is free: a value keeps its type.
+            return Match(function, longer, const) if isinstance(longer, StringValue | NormalizeSpace) else None
+    return None
+
+
+def _below(node: Node, value: Value) -> Value | None:
+    match value:
+        case StringValue(twig, False):
+            return StringValue(Twig((node, *twig.nodes)))
+        case NormalizeSpace(of):
+            inner = _below(node, of)
+            return NormalizeSpace(inner) if isinstance(inner, StringValue) else None
+        case StringLength(of):
+            inner = _below(node, of)
+            return StringLength(inner) if isinstance(inner, StringValue | NormalizeSpace) else None
+    return None
+
+
+def with_filters(node: Node, *more: Predicate) -> Node | None:
+    """The node with further filters; None when it can never match.
+
+    A filter without positions sees each node alone, so that it joins the one before it.
+    """
+    filters = list(node.filters)
+    for one in more:
+        if one != TRUE:
+            one = _known_kind(node.step, one)
+        if one == FALSE:
+            return None
+        if one == TRUE:
+            continue
+        if filters and not uses_position(one):
+            filters[-1] = conj(filters[-1], one)
+        else:
+            filters.append(one)
+    if len(filters) == len(node.filters) and all(map(operator.is_, filters, node.filters)):
+        return node
+    if FALSE in filters:
+        return None
+    return _narrowed(Node(node.step, tuple(filters)))
+
+
+def _known_kind(step: Step, predicate: Predicate) -> Predicate:
+    """Tests of the node itself that the step has decided already."""
+    match predicate:
+        case And(terms):
+            return conj(*(_known_kind(step, term) for term in terms))
+        case Or(terms):
+            return disj(*(_known_kind(step, term) for term in terms))
+        case Not(term):
+            return negate(_known_kind(step, term))
+        case NodeIs():
+            both = intersect(step, predicate)
+            return FALSE if both is None else TRUE if both == step else predicate
+    return predicate
+
+
+def _narrowed(node: Node) -> Node | None:
+    """``*[self::a]`` is ``a``; but with positions the test says what is counted, so then it stays."""
+    if len(node.filters) != 1 or uses_position(node.filters[0]):
+        return node
+    only = node.filters[0]
+    for term in only.terms if isinstance(only, And) else (only,):
+        if isinstance(term, NodeIs):
+            step = intersect(node.step, term)
+            # What is left may be decided by the narrower step in turn.
+            return None if step is None else with_filters(Node(step), *node.filters)
+    return node
+
+
+def intersect(step: Step, test: NodeIs) -> Step | None:
+    """The step with the test applied to what it finds; None when no node can pass both."""
+    if test.kind == "node":
+        kind = step.kind
+    elif step.kind == "node":
+        if test.kind == "attribute":
+            return None
+        kind = test.kind
+    elif step.kind != test.kind:
+        return None
+    else:
+        kind = step.kind
+    if (None not in (step.ns, test.ns) and step.ns != test.ns) or (
+        None not in (step.local, test.local) and step.local != test.local
+    ):
+        return None
+    ns = step.ns if step.ns is not None else test.ns
+    return Step(step.axis, kind, ns, step.local if step.local is not None else test.local)
+
+
+def uses_position(predicate: Predicate) -> bool:
+    """Whether positions of the context node matter; those inside branches have contexts of their own."""
+    match predicate:
+        case And(terms) | Or(terms):
+            return any(map(uses_position, terms))
+        case Not(term):
+            return uses_position(term)
+    return isinstance(predicate, Position)
+
+
+def leaves(predicate: Predicate) -> Iterator[Predicate]:
+    """All leaves, also those of the filters on branches."""
+    match predicate:
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from leaves(term)
+        case Not(term):
+            yield from leaves(term)
+        case _:
+            yield predicate
+            twig = branch_of(predicate)
+            for node in twig.nodes if twig else ():
+                for one in node.filters:
+                    yield from leaves(one)
+
+
+def branch_of(leaf: Predicate) -> Twig | None:
+    match leaf:
+        case Exists(twig):
+            return twig
+        case Compare(value=value) | Match(value=value):
+            return twig_of(value)
+    return None
+
+
+def any_branch(leaf: Predicate) -> Twig | None:
+    """The branch of a leaf that holds if it holds for any node of that branch."""
+    match leaf:
+        case Exists(twig):
+            return twig
+        case Compare(value=value) | Match(value=value):
+            return twig_of(value) if tests_any(value) else None
+    return None
+
+
+def tests_any(value: Value) -> bool:
+    match value:
+        case StringValue(first=first):
+            return not first
+        case NormalizeSpace(of) | StringLength(of):
+            return tests_any(of)
+    return False
+
+
+def twig_of(value: Value) -> Twig:
+    match value:
+        case StringValue(twig) | Count(twig):
+            return twig
+        case NormalizeSpace(of) | StringLength(of):
+            return twig_of(of)
