@@ -169,7 +169,8 @@ def _attribute(declaration: Any) -> Attribute:
         _qname(declaration),
         declaration.type,
         declaration.default,
-        declaration.default_value,
+        # libxml2 hands out a default with its ampersands still written as &#38;
+        declaration.default_value and declaration.default_value.replace("&#38;", "&"),
         tuple(declaration.itervalues()),
     )
 
