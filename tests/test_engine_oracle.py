@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from support import MODES, engine_for, oracle, random_document, random_query, subscription
 
 WARM = 7  # a trie node is compiled at its sixth visit
