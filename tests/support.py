@@ -39,7 +39,8 @@ def random_document(random: Random, size: int = 30) -> bytes:
     if random.random() < 0.2:
         out.append(random.choice(ASIDE))
     if random.random() < 0.15:
-        out.append('<!DOCTYPE a [<!ENTITY e "v"><!ENTITY m "<b c=\'1\'/>w"><!ATTLIST c a CDATA "d">]>')
+        # libxml2 forgets the default namespace inside an entity's markup, so this one says which it means
+        out.append('<!DOCTYPE a [<!ENTITY e "v"><!ENTITY m "<b xmlns=\'\' c=\'1\'/>w"><!ATTLIST c a CDATA "d">]>')
         texts: tuple[str, ...] = (*TEXTS, "&e;", "&m;")
     else:
         texts = TEXTS
