@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
+from threading import Lock
 
 from twigcast.engine import Engine, SubscriptionId
 from twigcast.lang.structural import compile_path
@@ -30,7 +32,11 @@ class Explanation:
     """Subscriptions that have the same path."""
 
     def __str__(self) -> str:
-        lines = [f"query      {self.query}", f"path       {self.path}", "evaluation shared, one trie look-up per element"]
+        lines = [
+            f"query      {self.query}",
+            f"path       {self.path}",
+            "evaluation shared, one trie look-up per element",
+        ]
         lines += [f"  step {i}   {step}" for i, step in enumerate(self.steps, 1)]
         lines.append(f"shared with {self.shared_with} subscription{'' if self.shared_with == 1 else 's'}")
         return "\n".join(lines)
@@ -51,7 +57,8 @@ class Broker:
     ) -> None:
         self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode)
         self._subscribers: dict[SubscriptionId, str] = {}
-        self._published = 0
+        self._published = count(1)
+        self._lock = Lock()  # whoever sees a subscription sees its subscriber
 
     def subscribe(
         self,
@@ -63,23 +70,27 @@ class Broker:
         default_namespace: str | None = None,
     ) -> SubscriptionId:
         """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
-        id = self.engine.add(query, id=id, namespaces=namespaces, default_namespace=default_namespace)
-        if subscriber is not None:
-            self._subscribers[id] = subscriber
+        with self._lock:
+            id = self.engine.add(query, id=id, namespaces=namespaces, default_namespace=default_namespace)
+            if subscriber is not None:
+                self._subscribers[id] = subscriber
         return id
 
     def unsubscribe(self, id: SubscriptionId) -> None:
-        self.engine.remove(id)
-        self._subscribers.pop(id, None)
+        with self._lock:
+            self.engine.remove(id)
+            self._subscribers.pop(id, None)
 
     def publish(self, xml: bytes, *, id: str | int | None = None) -> list[Match]:
         """Matches one message; raises MessageError, with the place, if it cannot be read.
 
         The message's id, where none is given, is the count of messages published so far.
         """
-        self._published += 1
-        message = self._published if id is None else id
-        return [Match(message, s, self._subscribers.get(s)) for s in self.engine.match(xml)]
+        number = next(self._published)
+        message = number if id is None else id
+        found = self.engine.match(xml)
+        with self._lock:
+            return [Match(message, s, self._subscribers.get(s)) for s in found]
 
     def explain(
         self, query: str, *, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from threading import RLock
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -40,6 +41,8 @@ class Engine:
 
     ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
     automaton) or ``fsm-per-query`` (XFilter). The answers are the same.
+
+    Any thread may call any method at any time; matching does not hold the interpreter up.
     """
 
     def __init__(
@@ -53,6 +56,10 @@ class Engine:
         if mode not in _kernel.Engine.modes():
             known = ", ".join(_kernel.Engine.modes())
             raise OptionError("unknown-mode", f"there is no mode {mode!r}", hint=f"the modes are {known}")
+        if limits is not None and not isinstance(limits, Limits):
+            raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
+        if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
+            raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self.mode = mode
@@ -62,6 +69,11 @@ class Engine:
         self._ids: list[SubscriptionId | None] = []
         self._id_array: pa.Array | None = None
         self._next_id = 1
+        # Held while the kernel's numbers and our ids differ, and while the one is turned into the other.
+        self._lock = RLock()
+        # A number may come to mean another subscription while a message is being matched.
+        self._reuses = 0
+        self._reused_at: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -72,12 +84,13 @@ class Engine:
     @property
     def ids(self) -> pa.Array:
         """The subscriptions' ids by number: int64 if all are numbers, else strings; null where a number is free."""
-        if self._id_array is None:
-            if all(isinstance(i, int) or i is None for i in self._ids):
-                self._id_array = pa.array(self._ids, pa.int64())
-            else:
-                self._id_array = pa.array([None if i is None else str(i) for i in self._ids], pa.string())
-        return self._id_array
+        with self._lock:
+            if self._id_array is None:
+                if all(isinstance(i, int) or i is None for i in self._ids):
+                    self._id_array = pa.array(self._ids, pa.int64())
+                else:
+                    self._id_array = pa.array([None if i is None else str(i) for i in self._ids], pa.string())
+            return self._id_array
 
     def add(
         self,
@@ -88,9 +101,10 @@ class Engine:
         default_namespace: str | None = None,
     ) -> SubscriptionId:
         """Adds one subscription and returns its id, which is the next free number if none is given."""
-        if id is None:
-            id = self._free_id()
-        self.add_many([Subscription(id, query, namespaces, default_namespace)])
+        with self._lock:
+            if id is None:
+                id = self._free_id()
+            self.add_many([Subscription(id, query, namespaces, default_namespace)])
         return id
 
     def _free_id(self) -> int:
@@ -104,48 +118,62 @@ class Engine:
         codes, path_ends, sub_ends = array("I"), array("I"), array("I")
         encode = self._codes
         for s in subscriptions:
+            if not isinstance(s.query, str):
+                raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
             scope = self.namespaces if not s.namespaces else {**self.namespaces, **s.namespaces}
             for path in alternatives(compile_path(s.query, scope, s.default_namespace)):
                 codes.extend([encode[step] for step in path])
                 path_ends.append(len(codes))
             sub_ends.append(len(path_ends))
             ids.append(s.id)
-        self._check_ids(ids)
-        self._enter(ids, self.kernel.add(codes.tobytes(), path_ends.tobytes(), sub_ends.tobytes()))
+        with self._lock:
+            self._check_ids(ids)
+            self._enter(ids, self.kernel.add(codes.tobytes(), path_ends.tobytes(), sub_ends.tobytes()))
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()
         for id in ids:
-            if not isinstance(id, (str, int)) or isinstance(id, bool):
-                raise OptionError("bad-id", f"a subscription's id is a string or a whole number, not {id!r}")
+            if not _is_id(id):
+                raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
             if id in self._numbers or id in seen:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             seen.add(id)
 
     def _enter(self, ids: list[SubscriptionId], numbers: list[int]) -> None:
-        bound = max(numbers, default=-1) + 1
-        self._ids.extend([None] * (bound - len(self._ids)))
+        known, bound = len(self._ids), max(numbers, default=-1) + 1
+        self._ids.extend([None] * (bound - known))
         for id, number in zip(ids, numbers, strict=True):
+            if number < known:
+                self._reuses += 1
+                self._reused_at[number] = self._reuses
             self._ids[number] = id
             self._numbers[id] = number
         self._id_array = None
 
     def remove(self, id: SubscriptionId) -> None:
-        if id not in self._numbers:
-            raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
-        number = self._numbers.pop(id)
-        self.kernel.remove(number)
-        self._ids[number] = None
-        self._id_array = None
+        with self._lock:
+            if not _is_id(id) or id not in self._numbers:
+                raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
+            number = self._numbers.pop(id)
+            self.kernel.remove(number)
+            self._ids[number] = None
+            self._id_array = None
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
         """The ids of the subscriptions that one message satisfies, in the order of their numbers."""
+        if not isinstance(xml, bytes):
+            if not isinstance(xml, (bytearray, memoryview)):
+                raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
+            xml = bytes(xml)
+        began = self._reuses
         numbers, error = self.kernel.match_one(xml, self.limits.as_dict())
         if error is not None:
             code, text, line, column, offset = error
             raise MessageError(code, text, line=line, column=column, offset=offset)
-        ids = self._ids
-        return [id for id in map(ids.__getitem__, numbers) if id is not None]
+        with self._lock:
+            if self._reuses != began:
+                numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
+            return [id for id in map(self._ids.__getitem__, numbers) if id is not None]
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -163,16 +191,23 @@ class Engine:
         self, batch: pa.RecordBatch, *, order: Order = "ascending", max_matches: int = MAX_MATCHES
     ) -> Iterator[pa.RecordBatch]:
         """As ``match_batch``, in slices of about ``max_matches`` matches, so that memory stays bounded."""
-        ids, xml = batch.column("id"), batch.column("xml")
-        if not (pa.types.is_binary(xml.type) or pa.types.is_string(xml.type)):
-            xml = xml.cast(pa.large_binary()) if not _is_large(xml.type) else xml
+        if order not in get_args(Order):
+            raise OptionError("unknown-order", f"there is no order {order!r}", hint="the orders are ascending and any")
+        if not (isinstance(max_matches, int) and 0 < max_matches < 2**31):
+            raise OptionError("bad-max-matches", f"max_matches is a number from 1 to 2^31 - 1, not {max_matches!r}")
+        ids, xml = _columns(batch)
+        return self._slices(ids, xml, order, max_matches)
+
+    def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
         limits = self.limits.as_dict()
         start = 0
         while True:
             data, end = self.kernel.match_column(xml, start, max_matches, order, limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
-            yield pa.RecordBatch.from_arrays([ids.slice(start, end - start), matches, error], ["id", "matches", "error"])
+            yield pa.RecordBatch.from_arrays(
+                [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
+            )
             start = end
             if start >= len(xml):
                 return
@@ -195,8 +230,31 @@ class Engine:
         return snapshot.load(Path(path))
 
 
-def _is_large(type: pa.DataType) -> bool:
-    return bool(pa.types.is_large_binary(type) or pa.types.is_large_string(type))
+def _is_id(id: Any) -> bool:
+    if isinstance(id, str):
+        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
+    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
+
+
+_TEXTS = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
+
+
+def _columns(batch: Any) -> tuple[pa.Array, pa.Array]:
+    """The ids and the messages of a batch, these as a type that the kernel reads in place."""
+    if not isinstance(batch, pa.RecordBatch):
+        hint = "a table has to_batches()" if isinstance(batch, pa.Table) else None
+        raise OptionError("bad-batch", f"a pyarrow.RecordBatch is needed, not {type(batch).__name__}", hint=hint)
+    for name in ("id", "xml"):
+        if batch.schema.names.count(name) != 1:
+            found = ", ".join(batch.schema.names) or "none"
+            raise OptionError("bad-batch", f"the batch needs one column {name!r}; its columns are {found}")
+    xml = batch.column("xml")
+    if pa.types.is_null(xml.type):
+        xml = xml.cast(pa.binary())
+    if xml.type not in _TEXTS:
+        text = f"the column 'xml' must be binary or string, not {xml.type}"
+        raise OptionError("bad-batch", text, hint="cast it: column.cast(pyarrow.binary())")
+    return batch.column("id"), xml
 
 
 class _Codes(dict[Step, int]):

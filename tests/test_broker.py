@@ -1,0 +1,71 @@
+"""The broker in one process."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import twigcast.broker
+from twigcast import Broker, Limits, Match, MessageError, OptionError, QueryError
+
+
+def test_the_example_in_the_text_works() -> None:
+    assert doctest.testmod(twigcast.broker).failed == 0
+
+
+def test_subscribe_publish_unsubscribe() -> None:
+    broker = Broker(namespaces={"n": "urn:n"})
+    assert broker.subscribe("//n:sport", subscriber="ann") == 1
+    assert broker.subscribe("/n:news", id="all", subscriber="bob") == "all"
+    assert broker.subscribe("//sport") == 2
+    xml = b'<news xmlns="urn:n"><uk><sport/></uk></news>'
+    assert broker.publish(xml) == [Match(1, 1, "ann"), Match(1, "all", "bob")]
+    broker.unsubscribe(1)
+    assert broker.publish(xml, id="m") == [Match("m", "all", "bob")]
+    assert broker.publish(b"<sport/>") == [Match(3, 2)]
+    assert broker.subscribe("//n:sport", id=1) == 1
+    assert broker.publish(xml) == [Match(4, 1), Match(4, "all", "bob")], "the old subscriber is forgotten"
+
+
+def test_namespaces_of_a_subscription_go_before_those_of_the_broker() -> None:
+    broker = Broker(namespaces={"p": "urn:one"})
+    broker.subscribe("/p:a", id=1)
+    broker.subscribe("/p:a", id=2, namespaces={"p": "urn:two"})
+    broker.subscribe("/a", id=3, default_namespace="urn:two")
+    broker.subscribe("/{urn:one}a", id=4)
+    broker.subscribe("/a", id=5)
+    assert [m.subscription for m in broker.publish(b'<q:a xmlns:q="urn:one"/>')] == [1, 4]
+    assert [m.subscription for m in broker.publish(b'<a xmlns="urn:two"/>')] == [2, 3]
+    assert [m.subscription for m in broker.publish(b"<a/>")] == [5]
+
+
+def test_mistakes_leave_the_broker_as_it_was() -> None:
+    broker = Broker(limits=Limits(max_depth=3))
+    broker.subscribe("/a", id="x")
+    with pytest.raises(OptionError) as duplicate:
+        broker.subscribe("/b", id="x", subscriber="eve")
+    assert duplicate.value.code == "duplicate-id"
+    with pytest.raises(QueryError) as query:
+        broker.subscribe("/a[b]", id="y")
+    assert query.value.span is not None
+    with pytest.raises(OptionError) as unknown:
+        broker.unsubscribe("y")
+    assert unknown.value.code == "unknown-subscription"
+    with pytest.raises(MessageError) as deep:
+        broker.publish(b"<a><a><a><a/></a></a></a>")
+    assert deep.value.code == "limit-depth"
+    assert broker.publish(b"<a/>") == [Match(2, "x")]
+
+
+def test_explain_tells_the_path_and_who_shares_it() -> None:
+    broker = Broker()
+    broker.subscribe("/a//b")
+    broker.subscribe("/a/descendant::b")
+    told = broker.explain("a//b")
+    assert (told.path, told.steps, told.shared_with) == ("/a//b", ("/a", "//b"), 2)
+    assert "shared with 2 subscriptions" in str(told)
+    assert broker.explain("/c").shared_with == 0
+    with pytest.raises(QueryError):
+        broker.explain("/a[")
+    assert broker.publish(b"<a><b/></a>") != []
