@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -12,16 +12,25 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.errors import MessageError, OptionError, QueryError
-from twigcast.lang.structural import compile_path
+from twigcast.errors import MessageError, OptionError, Span
+from twigcast.lang.context import at_document as from_document
+from twigcast.lang.printer import to_xpath
+from twigcast.lang.structural import compiler_for
+from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.pattern import LinearPath, Step
+from twigcast.pattern import LinearPath, Reason, Residual
+from twigcast.plan.access import ANYWAY
+from twigcast.plan.encode import NotEncodable
+from twigcast.plan.linear import ValuePath
+from twigcast.plan.planner import Plan
+from twigcast.register import Register
+from twigcast.residual import Residuals, check
+from twigcast.shape import Shapes, Template, scope_of
 
 SubscriptionId = str | int
 Order = Literal["ascending", "any"]
+DIALECTS = ("w3c", "tian")
 
-_DESCENDANT = 1 << 31
-_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6}
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
 
@@ -34,6 +43,8 @@ class Subscription:
     query: str
     namespaces: Mapping[str, str] | None = None
     default_namespace: str | None = None
+    dialect: str = "w3c"
+    """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
 
 
 class Engine:
@@ -64,7 +75,9 @@ class Engine:
         self.limits = limits or Limits()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
-        self._codes = _Codes(self.kernel)
+        self._shapes = Shapes()
+        self._register = Register(self.kernel)
+        self._residuals = Residuals()
         self._numbers: dict[SubscriptionId, int] = {}
         self._ids: list[SubscriptionId | None] = []
         self._id_array: pa.Array | None = None
@@ -99,12 +112,13 @@ class Engine:
         id: SubscriptionId | None = None,
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
+        dialect: str = "w3c",
     ) -> SubscriptionId:
         """Adds one subscription and returns its id, which is the next free number if none is given."""
         with self._lock:
             if id is None:
                 id = self._free_id()
-            self.add_many([Subscription(id, query, namespaces, default_namespace)])
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect)])
         return id
 
     def _free_id(self) -> int:
@@ -114,21 +128,41 @@ class Engine:
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> None:
         """Adds all of them or, if one cannot be accepted, none."""
-        ids: list[SubscriptionId] = []
-        codes, path_ends, sub_ends = array("I"), array("I"), array("I")
-        encode = self._codes
-        for s in subscriptions:
-            if not isinstance(s.query, str):
-                raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
-            scope = self.namespaces if not s.namespaces else {**self.namespaces, **s.namespaces}
-            for path in alternatives(compile_path(s.query, scope, s.default_namespace)):
-                codes.extend([encode[step] for step in path])
-                path_ends.append(len(codes))
-            sub_ends.append(len(path_ends))
-            ids.append(s.id)
+        subscriptions = list(subscriptions)
         with self._lock:
-            self._check_ids(ids)
-            self._enter(ids, self.kernel.add(codes.tobytes(), path_ends.tobytes(), sub_ends.tobytes()))
+            self._check_ids([s.id for s in subscriptions])
+            register = self._register
+            residuals = []
+            try:
+                for i, s in enumerate(subscriptions):
+                    template, constants = self._split(s)
+                    try:
+                        register.queue(i, template, constants)
+                    except NotEncodable:
+                        template = Template(_undecided(s, self.namespaces), ())
+                        register.queue(i, template, ())
+                    if template.plan.residual is not None:
+                        check(template.plan.residual)
+                        residuals.append((i, template.plan.residual))
+            except BaseException:
+                register.clear()
+                raise
+            numbers = register.flush(len(subscriptions))
+            for i, residual in residuals:
+                self._residuals.add(numbers[i], residual)
+            self._enter([s.id for s in subscriptions], numbers)
+
+    def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
+        if not isinstance(s.query, str):
+            raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
+        if s.dialect not in DIALECTS:
+            hint = f"the dialects are {', '.join(DIALECTS)}"
+            raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
+        namespaces = self.namespaces if not s.namespaces else {**self.namespaces, **s.namespaces}
+        path = compiler_for(namespaces, s.default_namespace).fast(s.query)
+        if path is not None:
+            return Template(Plan((ValuePath(path.steps),), None, ()), ()), ()
+        return self._shapes.split(s.query, scope_of(namespaces, s.default_namespace, s.dialect))
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()
@@ -156,6 +190,7 @@ class Engine:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._numbers.pop(id)
             self.kernel.remove(number)
+            self._residuals.remove(number)
             self._ids[number] = None
             self._id_array = None
 
@@ -173,6 +208,8 @@ class Engine:
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
+            if self._residuals:
+                numbers = self._residuals.keep(xml, numbers)
             return [id for id in map(self._ids.__getitem__, numbers) if id is not None]
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
@@ -205,6 +242,8 @@ class Engine:
             data, end = self.kernel.match_column(xml, start, max_matches, order, limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
+            if self._residuals:
+                matches = self._residuals.keep_lists(xml.slice(start, end - start), matches)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -213,8 +252,9 @@ class Engine:
                 return
 
     def sharers(self, path: LinearPath) -> int:
-        """How many subscriptions have this path."""
-        return max(self.kernel.sharers(array("I", self._codes.of(p)).tobytes()) for p in alternatives(path))
+        """How many subscriptions have this path and nothing else."""
+        codes = self._register.codes.path(ValuePath(path.steps), ())
+        return max(self.kernel.sharers(array("I", one).tobytes()) for one in codes)
 
     def save(self, path: str | Path) -> None:
         """Writes the compiled set to one file, whole or not at all."""
@@ -257,31 +297,10 @@ def _columns(batch: Any) -> tuple[pa.Array, pa.Array]:
     return batch.column("id"), xml
 
 
-class _Codes(dict[Step, int]):
-    """Steps as the kernel numbers them."""
-
-    def __init__(self, kernel: _kernel.Engine) -> None:
-        super().__init__()
-        self.kernel = kernel
-
-    def __missing__(self, step: Step) -> int:
-        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
-        return code
-
-    def symbol(self, step: Step) -> int:
-        if step.ns is None and step.local is None and step.kind in _ANY:
-            return _ANY[step.kind]
-        if step.kind in ("element", "attribute") and step.ns is not None:
-            return self.kernel.symbol(step.kind == "attribute", step.ns, step.local)
-        raise QueryError("unsupported-test", f"{step} is not something a path can test for")
-
-    def of(self, path: tuple[Step, ...]) -> list[int]:
-        return [self[step] for step in path]
-
-
-def alternatives(path: LinearPath) -> list[tuple[Step, ...]]:
-    """The paths that together mean the given one: a last ``node()`` is an element, text, comment or PI."""
-    *inner, last = path.steps
-    if last.kind != "node":
-        return [path.steps]
-    return [(*inner, Step(last.axis, kind)) for kind in ("element", "text", "comment", "pi")]
+def _undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
+    """For a query that the kernel cannot take: every message is checked by the full XPath engine."""
+    scope = {**namespaces, **(s.namespaces or {})}
+    expr = from_document(parse(s.query, scope, s.default_namespace, dialect=s.dialect))
+    xpath, prefixes = to_xpath(expr)
+    reason = Reason("the kernel has no such test", Span(0, len(s.query)))
+    return Plan((ANYWAY,), None, (), Residual(None, (reason,), xpath, tuple(sorted(prefixes.items()))))

@@ -112,14 +112,16 @@ impl Engine {
         self.constants.intern(value)
     }
 
-    /// A subscription that a message satisfies if it satisfies any of the paths (none of which is empty). Returns
-    /// its number; numbers of removed subscriptions are used again.
-    pub fn add<'a>(&mut self, paths: impl Iterator<Item = &'a [Step]>) -> u32 {
-        let number = self.number();
+    /// Numbers for subscriptions to come. Those of removed subscriptions are used again; in a new engine they ascend.
+    pub fn reserve(&mut self, count: usize) -> Vec<u32> {
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    /// A subscription that a message satisfies if it satisfies any of the paths.
+    fn add_at<'a>(&mut self, number: u32, paths: impl Iterator<Item = &'a [Step]>) {
         let ids = self.tie(number, paths);
         self.numbers[number as usize] = Number::Paths(ids[0]);
         self.subscriptions += 1;
-        number
     }
 
     fn number(&mut self) -> u32 {
@@ -170,7 +172,7 @@ impl Engine {
         self.free.push(item);
     }
 
-    /// A shape: a program in its encoding, and the ways to reach it. Subscriptions of the shape are added by `add_row`.
+    /// A shape: a program in its encoding, and the ways to reach it. Subscriptions of the shape are added by `add_rows`.
     pub fn add_shape(&mut self, words: &[u32], access: Vec<Access>) -> Result<u32, &'static str> {
         let program = Program::decode(words, &self.index.names)?;
         let known = |a: &Access| {
@@ -186,11 +188,34 @@ impl Engine {
         Ok(self.store.add_shape(program, access))
     }
 
-    /// A subscription of a shape, with its constants by slot: the number of a string, or the bits of an `f64`.
-    pub fn add_row(&mut self, shape: u32, row: &[u64]) -> Result<u32, &'static str> {
-        let s = self.store.shape(shape).ok_or("no such shape")?;
-        if s.program.slots.len() != row.len() {
+    /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
+    /// a number, or the number of a string.
+    pub fn add_rows(&mut self, shape: u32, numbers: &[u32], rows: &[f64]) -> Result<(), &'static str> {
+        let slots = self.store.shape(shape).ok_or("no such shape")?.program.slots.clone();
+        if slots.len() * numbers.len() != rows.len() {
             return Err("a row with another number of constants than its shape has slots");
+        }
+        if !self.are_reserved(numbers) {
+            return Err("every subscription needs a reserved number");
+        }
+        let word = |(slot, &x): (&Slot, &f64)| match slot {
+            Slot::Str => x as u64,
+            Slot::Num => x.to_bits(),
+        };
+        let mut row = vec![];
+        for (i, &number) in numbers.iter().enumerate() {
+            row.clear();
+            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(word));
+            self.add_row(shape, number, &row)?;
+        }
+        Ok(())
+    }
+
+    fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        let strings = s.program.slots.iter().zip(row).filter(|(s, _)| **s == Slot::Str);
+        if strings.map(|(_, &x)| x).any(|x| x >= self.constants.len() as u64) {
+            return Err("a string that is not known");
         }
         let mut key = Vec::with_capacity(s.access.len());
         for a in &s.access {
@@ -202,7 +227,6 @@ impl Engine {
                 });
             }
         }
-        let sub = self.number();
         let found = self.store.find_bucket(shape, &key);
         let bucket = match found {
             Some(b) => b,
@@ -231,11 +255,18 @@ impl Engine {
         let row = self.store.push(bucket, row, sub);
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
-        Ok(sub)
+        Ok(())
     }
 
-    /// Adds many subscriptions: path i ends at `path_ends[i]` of the steps, subscription j at `sub_ends[j]` of the paths.
-    pub fn add_many(&mut self, steps: &[Step], path_ends: &[u32], sub_ends: &[u32]) -> Result<Vec<u32>, &'static str> {
+    /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
+    /// `sub_ends[j]` of the paths.
+    pub fn add_many(
+        &mut self,
+        numbers: &[u32],
+        steps: &[Step],
+        path_ends: &[u32],
+        sub_ends: &[u32],
+    ) -> Result<(), &'static str> {
         let known = |test: Sym| self.index.names.is_test(test) || is_value(test);
         if !steps.iter().all(|s| known(s.test())) {
             return Err("a step tests for an unknown symbol");
@@ -246,16 +277,20 @@ impl Engine {
         if !rising(path_ends, steps.len()) || !rising(sub_ends, path_ends.len()) {
             return Err("every path needs steps and every subscription paths");
         }
+        if numbers.len() != sub_ends.len() || !self.are_reserved(numbers) {
+            return Err("every subscription needs a reserved number");
+        }
         let path = |i: usize| &steps[if i == 0 { 0 } else { path_ends[i - 1] as usize }..path_ends[i] as usize];
         let mut from = 0;
-        Ok(sub_ends
-            .iter()
-            .map(|&end| {
-                let sub = self.add((from..end as usize).map(path));
-                from = end as usize;
-                sub
-            })
-            .collect())
+        for (&number, &end) in numbers.iter().zip(sub_ends) {
+            self.add_at(number, (from..end as usize).map(path));
+            from = end as usize;
+        }
+        Ok(())
+    }
+
+    fn are_reserved(&self, numbers: &[u32]) -> bool {
+        numbers.iter().all(|&n| (n as usize) < self.numbers.len() && self.number_of(n) == Number::Free)
     }
 
     /// False if there is no such subscription.

@@ -75,16 +75,27 @@ impl Engine {
         kernel.names().entries().map(|(a, uri, local)| (a, text(uri), local.map(text))).collect()
     }
 
-    /// Adds subscriptions. `codes` holds the steps of all paths; path i ends at `path_ends[i]` of them, and
-    /// subscription j at `sub_ends[j]` of the paths; all as native 32-bit numbers. Answers their numbers.
-    fn add(&self, py: Python<'_>, codes: &[u8], path_ends: &[u8], sub_ends: &[u8]) -> PyResult<Vec<u32>> {
+    /// Numbers for subscriptions to come; in a new engine they ascend from 0.
+    fn reserve(&self, count: usize) -> Vec<u32> {
+        self.kernel.write().unwrap_or_else(PoisonError::into_inner).reserve(count)
+    }
+
+    /// Adds subscriptions to paths under reserved numbers. `codes` holds the steps of all paths; path i ends at
+    /// `path_ends[i]` of them, and subscription j at `sub_ends[j]` of the paths; all as native 32-bit numbers.
+    fn add(
+        &self,
+        py: Python<'_>,
+        numbers: Vec<u32>,
+        codes: &[u8],
+        path_ends: &[u8],
+        sub_ends: &[u8],
+    ) -> PyResult<()> {
         let (codes, path_ends, sub_ends) = (words(codes)?, words(path_ends)?, words(sub_ends)?);
         py.detach(|| {
             let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
             let steps: Vec<Step> = codes.into_iter().map(Step).collect();
-            let numbers = kernel.add_many(&steps, &path_ends, &sub_ends);
             self.dirty.store(true, Ordering::Release);
-            numbers.map_err(PyValueError::new_err)
+            kernel.add_many(&numbers, &steps, &path_ends, &sub_ends).map_err(PyValueError::new_err)
         })
     }
 
@@ -112,22 +123,17 @@ impl Engine {
         kernel.add_shape(&program, access).map_err(PyValueError::new_err)
     }
 
-    /// Subscriptions of one shape: `rows` holds their constants slot by slot, row after row, as native 64-bit words.
-    fn add_rows(&self, py: Python<'_>, shape: u32, count: usize, rows: &[u8]) -> PyResult<Vec<u32>> {
-        let words: Vec<u64> = rows
+    /// Adds subscriptions of one shape under reserved numbers: `rows` holds their constants slot by slot, row after row,
+    /// as native doubles; a string is given by its number.
+    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, rows: &[u8]) -> PyResult<()> {
+        let rows: Vec<f64> = rows
             .chunks_exact(8)
-            .map(|c| u64::from_ne_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
+            .map(|c| f64::from_ne_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
             .collect();
-        let width = words.len().checked_div(count).unwrap_or(0);
-        if rows.len() != count * width * 8 {
-            return Err(PyValueError::new_err("rows of unequal width"));
-        }
         py.detach(|| {
             let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
             self.dirty.store(true, Ordering::Release);
-            (0..count)
-                .map(|i| kernel.add_row(shape, &words[i * width..(i + 1) * width]).map_err(PyValueError::new_err))
-                .collect()
+            kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
         })
     }
 

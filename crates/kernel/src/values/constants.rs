@@ -77,6 +77,23 @@ impl Constants {
         self.number_ids.get(&canonical(x)).copied()
     }
 
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.spans.len() as u32).map(|id| self.get(id))
+    }
+
+    pub fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+        self.numbers.iter().map(|&bits| f64::from_bits(bits))
+    }
+
     pub fn has_numbers(&self) -> bool {
         !self.numbers.is_empty()
     }

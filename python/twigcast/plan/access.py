@@ -1,0 +1,120 @@
+"""How messages reach a pattern: paths of which every message that satisfies it has at least one.
+
+An equality is the best access there is, for few messages have the very value; a path that must exist comes next. The
+choice is per shape, so it goes by the kind of condition and not by the constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twigcast.pattern import (
+    And,
+    Compare,
+    Count,
+    Exists,
+    Match,
+    NormalizeSpace,
+    Or,
+    Predicate,
+    Step,
+    StringLength,
+    StringValue,
+    Twig,
+    Value,
+)
+from twigcast.plan.linear import ValuePath, equality_is_a_step
+from twigcast.plan.slots import Slot
+
+# Any message has a root element.
+ANYWAY = ValuePath((Step("child", "element"),))
+
+_EQUAL_STRING, _EQUAL_NUMBER, _PATH, _ANYWAY = 1.0, 2.0, 100.0, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    cost: float
+    paths: tuple[ValuePath, ...]
+
+
+def access(predicate: Predicate) -> tuple[ValuePath, ...]:
+    """The cheapest paths that cover every message which satisfies the predicate."""
+    return (_of(predicate, ()) or Access(_ANYWAY, (ANYWAY,))).paths
+
+
+def _of(predicate: Predicate, base: tuple[Step, ...]) -> Access | None:
+    """What the predicate needs below a node that ``base`` leads to; None if it needs nothing there."""
+    match predicate:
+        case And(terms):
+            return _cheapest([_of(term, base) for term in terms])
+        case Or(terms):
+            parts = [_of(term, base) for term in terms]
+            if any(p is None for p in parts):
+                return None
+            found = [p for p in parts if p is not None]
+            return Access(sum(p.cost for p in found), tuple(path for p in found for path in p.paths))
+        case Exists(twig):
+            return _twig(twig, base)
+        case Compare(StringValue(twig, first), "=", Slot() as slot) if equality_is_a_step(slot):
+            # the first of no nodes is the empty string
+            return None if first and slot.value in ("", 0.0) else _value(twig, base, slot)
+        case Compare(value, op, Slot(const)) if not _holds_of_nothing(value, op, const):
+            return _twig(_twig_of(value), base)
+        case Match(_, StringValue(twig, _) | NormalizeSpace(StringValue(twig, _)), Slot(const)) if const != "":
+            return _twig(twig, base)
+    return None
+
+
+def _value(twig: Twig, base: tuple[Step, ...], slot: Slot) -> Access | None:
+    steps = base + tuple(node.step for node in twig.nodes)
+    own = None
+    if steps and _followable(steps):
+        cost = _EQUAL_STRING if isinstance(slot.value, str) else _EQUAL_NUMBER
+        own = Access(cost - 0.01 * len(steps), (ValuePath(steps, slot),))
+    return _cheapest([own, _twig(twig, base)])
+
+
+def _twig(twig: Twig, base: tuple[Step, ...]) -> Access | None:
+    options: list[Access | None] = []
+    steps = base
+    for node in twig.nodes:
+        steps = (*steps, node.step)
+        options += [_of(filter, steps) for filter in node.filters]
+    # as much of the trunk as the path engine can follow
+    while len(steps) > len(base) and not _followable(steps):
+        steps = steps[:-1]
+    if steps and _followable(steps):
+        options.append(Access(_PATH - len(steps), (ValuePath(steps),)))
+    return _cheapest(options)
+
+
+def _cheapest(options: list[Access | None]) -> Access | None:
+    return min((o for o in options if o is not None), key=lambda o: o.cost, default=None)
+
+
+def _followable(steps: tuple[Step, ...]) -> bool:
+    return all(s.kind != "node" and (s.kind != "pi" or s.local is None) for s in steps)
+
+
+def _twig_of(value: Value) -> Twig:
+    match value:
+        case StringValue(twig, _) | NormalizeSpace(StringValue(twig, _)) | Count(twig):
+            return twig
+        case StringLength(of):
+            return _twig_of(of)
+    raise TypeError(value)
+
+
+def _holds_of_nothing(value: Value, op: str, const: str | float) -> bool:
+    """Can the comparison hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
+    match value:
+        case StringValue(_, first) | NormalizeSpace(StringValue(_, first)):
+            if not first:
+                return False
+            return True if isinstance(const, str) else op == "!="
+        case StringLength(StringValue(_, first) | NormalizeSpace(StringValue(_, first))) if not first:
+            return False
+    if isinstance(const, str):
+        return True
+    return {"=": const == 0, "!=": const != 0, "<": const > 0, "<=": const >= 0, ">": const < 0, ">=": const <= 0}[op]

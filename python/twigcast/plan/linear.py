@@ -1,0 +1,68 @@
+"""Patterns that are nothing but paths: the path engine alone decides them.
+
+``/a/b[@x = "1"]`` is the path ``/a/b/@x`` with the value ``"1"`` as one more step, because nothing but existence is
+asked of every node on the way; ``or`` is several such paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twigcast.pattern import Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
+from twigcast.plan.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePath:
+    """A path from the document; with ``slot``, to a node whose value equals the constant."""
+
+    steps: tuple[Step, ...]
+    slot: Slot | None = None
+
+
+def linear(predicate: Predicate) -> list[ValuePath] | None:
+    """The paths of which any decides the predicate on the document, or None if it takes more than that."""
+    found = _below(predicate, ())
+    if found is None or not all(path.steps and pathlike(path.steps) for path in found):
+        return None
+    return found
+
+
+def _below(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
+    match predicate:
+        case Exists(twig):
+            return _along(twig, base, None)
+        case Compare(StringValue(twig, False), "=", Slot() as slot) if equality_is_a_step(slot):
+            return _along(twig, base, slot)
+        case Or(terms):
+            parts = [_below(term, base) for term in terms]
+            return None if any(p is None for p in parts) else [path for p in parts for path in p or ()]
+    return None
+
+
+def _along(twig: Twig, base: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
+    *inner, last = twig.nodes or (None,)
+    if last is None:
+        return [ValuePath(base, slot)]
+    if any(node.filters for node in inner):
+        return None
+    path = base + tuple(node.step for node in twig.nodes)
+    return _filtered(last, path, slot)
+
+
+def _filtered(last: Node, path: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
+    if not last.filters:
+        return [ValuePath(path, slot)]
+    if slot is not None or len(last.filters) > 1:
+        return None
+    return _below(last.filters[0], path)
+
+
+def equality_is_a_step(slot: Slot) -> bool:
+    """No value equals NaN."""
+    return isinstance(slot.value, str) or slot.value == slot.value
+
+
+def pathlike(steps: tuple[Step, ...]) -> bool:
+    """Can the path engine follow these steps? ``node()`` it can take only as the last one, a PI's target not at all."""
+    return all(s.kind != "node" for s in steps[:-1]) and all(s.kind != "pi" or s.local is None for s in steps)

@@ -1,0 +1,61 @@
+"""A compiled query to a plan: what the kernel is told once per shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twigcast.pattern import Compiled, Pattern, Predicate, Residual, Step, Structural
+from twigcast.plan.access import ANYWAY, access
+from twigcast.plan.linear import ValuePath, linear
+from twigcast.plan.slots import slotted
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One of three kinds, from cheap to dear:
+
+    *paths* alone (``program`` is None): the path engine decides; *pattern*: ``paths`` lead to it, and the kernel checks
+    ``program``; either may be *residual* too: then a full XPath engine has the last word.
+    """
+
+    paths: tuple[ValuePath, ...]
+    program: Predicate | None
+    """With slots in place of constants."""
+    constants: tuple[str | float, ...]
+    residual: Residual | None = None
+
+    @property
+    def kind(self) -> str:
+        if self.residual is not None:
+            return "residual"
+        return "paths" if self.program is None else "pattern"
+
+
+def plan(compiled: Compiled) -> Plan:
+    match compiled:
+        case Structural(path):
+            return Plan((ValuePath(path.steps),), None, ())
+        case Pattern(condition):
+            return _pattern(condition, None)
+        case Residual(None):
+            return Plan((ANYWAY,), None, (), compiled)
+        case Residual(necessary):
+            assert necessary is not None
+            return _pattern(necessary, compiled)
+    raise TypeError(compiled)
+
+
+def _pattern(condition: Predicate, residual: Residual | None) -> Plan:
+    program, constants = slotted(condition)
+    paths = linear(program)
+    if paths is not None:
+        return Plan(tuple(paths), None, tuple(constants), residual)
+    return Plan(access(program), program, tuple(constants), residual)
+
+
+def alternatives(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:
+    """The paths that together mean the given one: a last ``node()`` is an element, text, comment or PI."""
+    *inner, last = steps
+    if last.kind != "node":
+        return [steps]
+    return [(*inner, Step(last.axis, kind)) for kind in ("element", "text", "comment", "pi")]

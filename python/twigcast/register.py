@@ -1,0 +1,106 @@
+"""Plans into the kernel: each shape once, its subscriptions in bulk."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from twigcast import _kernel
+from twigcast.pattern import Step
+from twigcast.plan.encode import NotEncodable, encode
+from twigcast.plan.linear import ValuePath
+from twigcast.plan.planner import Plan, alternatives
+from twigcast.shape import Template
+
+_DESCENDANT = 1 << 31
+_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6, "node": 10}
+
+
+class Codes(dict[Step, int]):
+    """Steps as the kernel numbers them."""
+
+    def __init__(self, kernel: _kernel.Engine) -> None:
+        super().__init__()
+        self.kernel = kernel
+
+    def __missing__(self, step: Step) -> int:
+        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
+        return code
+
+    def symbol(self, step: Step) -> int:
+        if step.ns is None and step.local is None and step.kind in _ANY:
+            return _ANY[step.kind]
+        if step.kind in ("element", "attribute") and step.ns is not None:
+            return self.kernel.symbol(step.kind == "attribute", step.ns, step.local)
+        raise NotEncodable
+
+    def path(self, path: ValuePath, constants: Sequence[str | float]) -> list[list[int]]:
+        """The codes of a path, one list for each way to mean it."""
+        value = [] if path.slot is None else [self.kernel.value_symbol(constants[path.slot.index])]
+        return [[self[step] for step in steps] + value for steps in alternatives(path.steps)]
+
+
+class Register:
+    """Knows which shapes the kernel has, and queues subscriptions until ``flush``."""
+
+    def __init__(self, kernel: _kernel.Engine) -> None:
+        self.kernel = kernel
+        self.codes = Codes(kernel)
+        self.shapes: dict[Template, int] = {}
+        # equal shapes that came by different texts
+        self._by_program: dict[tuple[object, ...], int] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets what is queued."""
+        self._direct: list[int] = []
+        self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
+        self._rows: dict[int, tuple[list[int], array[float]]] = {}
+
+    def queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+        """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
+        plan = template.plan
+        if plan.program is None:
+            for path in plan.paths:
+                self._path(path, constants)
+            self._sub_ends.append(len(self._path_ends))
+            self._direct.append(index)
+            return
+        shape = self.shapes.get(template)
+        if shape is None:
+            shape = self.shapes[template] = self._shape(plan)
+        indexes, rows = self._rows.setdefault(shape, ([], array("d")))
+        indexes.append(index)
+        string = self.kernel.string
+        rows.extend([string(c) if isinstance(c, str) else c for c in constants])
+
+    def _path(self, path: ValuePath, constants: Sequence[str | float]) -> None:
+        for codes in self.codes.path(path, constants):
+            self._steps.extend(codes)
+            self._path_ends.append(len(self._steps))
+
+    def _shape(self, plan: Plan) -> int:
+        assert plan.program is not None
+        program = encode(plan.program, self.codes.__getitem__)
+        access = [
+            ([self.codes[step] for step in path.steps], None if path.slot is None else path.slot.index)
+            for path in plan.paths
+        ]
+        key = (*program, *[(tuple(steps), slot) for steps, slot in access])
+        known = self._by_program.get(key)
+        if known is None:
+            known = self._by_program[key] = self.kernel.add_shape(program, access)
+        return known
+
+    def flush(self, count: int) -> list[int]:
+        """Adds what is queued; the numbers of all ``count`` subscriptions."""
+        numbers = self.kernel.reserve(count)
+        if self._direct:
+            direct = [numbers[i] for i in self._direct]
+            self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
+        for shape, (indexes, rows) in self._rows.items():
+            self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows.tobytes())
+        self.clear()
+        return numbers
+
+

@@ -1,0 +1,75 @@
+"""What no tree pattern decides: libxml2 has the last word, on messages that a necessary pattern let through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lxml import etree
+
+from twigcast.pattern import Residual
+
+
+class Residuals:
+    """The residual subscriptions by number."""
+
+    def __init__(self) -> None:
+        self._checks: dict[int, etree.XPath] = {}
+        self._sources: dict[int, Residual] = {}
+        self._numbers: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self._checks)
+
+    def items(self) -> Iterable[tuple[int, Residual]]:
+        return self._sources.items()
+
+    def add(self, number: int, residual: Residual) -> None:
+        self._checks[number] = check(residual)
+        self._sources[number] = residual
+        self._numbers = None
+
+    def remove(self, number: int) -> None:
+        if self._checks.pop(number, None) is not None:
+            del self._sources[number]
+            self._numbers = None
+
+    def keep(self, xml: bytes, numbers: list[int]) -> list[int]:
+        """Without those that the message does not satisfy after all."""
+        if not any(n in self._checks for n in numbers):
+            return numbers
+        tree = parse(xml)
+        return [n for n in numbers if n not in self._checks or self._checks[n](tree)]
+
+    def keep_lists(self, xml: pa.Array, matches: pa.ListArray) -> pa.ListArray:
+        """The same for a column of messages and their lists of matches."""
+        if self._numbers is None:
+            self._numbers = pa.array(sorted(self._checks), pa.uint32())
+        flat = matches.flatten()
+        doubtful = pc.indices_nonzero(pc.is_in(flat, self._numbers))
+        if not len(doubtful):
+            return matches
+        rows = pc.list_parent_indices(matches).take(doubtful).to_pylist()
+        keep = bytearray(b"\1") * len(flat)
+        row, tree = -1, None
+        for at, of, number in zip(doubtful.to_pylist(), rows, flat.take(doubtful).to_pylist(), strict=True):
+            if of != row:
+                row, tree = of, parse(xml[of].as_py())
+            keep[at] = bool(self._checks[number](tree))
+        kept = pa.array(list(keep), pa.int32())
+        sums = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(kept)])
+        first = matches.offsets[0].as_py()
+        offsets = sums.take(pc.subtract(matches.offsets, first))
+        return pa.ListArray.from_arrays(offsets, flat.filter(pc.equal(kept, 1)), type=matches.type)
+
+
+def check(residual: Residual) -> etree.XPath:
+    return etree.XPath(f"boolean({residual.xpath})", namespaces=dict(residual.prefixes) or None, smart_strings=False)
+
+
+def parse(xml: bytes | str) -> etree._ElementTree:
+    """A message that our own reader has accepted, as libxml2 sees it: nothing external is opened."""
+    data = xml.encode() if isinstance(xml, str) else xml
+    parser = etree.XMLParser(resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=True)
+    return etree.ElementTree(etree.fromstring(data, parser))

@@ -1,0 +1,205 @@
+"""A subscription is a shape plus constants (DESIGN.md, idea 1): a known shape is registered without parsing again.
+
+The text of a query is split at its literals. What is left, with those literals that are no plain constants (positions,
+counts), names the *template*: the plan, and which literal goes into which slot. Which literals are plain is found out
+once, by compiling the text again with a sentinel in place of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from twigcast.errors import QueryError
+from twigcast.lang.compile import compile_query
+from twigcast.pattern import (
+    And,
+    Compare,
+    Count,
+    Exists,
+    Match,
+    NormalizeSpace,
+    Not,
+    Or,
+    Predicate,
+    StringLength,
+    StringValue,
+    Twig,
+    predicate_text,
+)
+from twigcast.plan.planner import Plan, plan
+from twigcast.plan.slots import Slot
+
+# A number is a literal where no name can go on: digits, dots and dashes are name characters too.
+_LITERAL = re.compile(r"""("[^"]*"|'[^']*'|(?<![\w.\-])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
+_MAX_CACHED = 200_000
+
+Scope = tuple[tuple[tuple[str, str], ...], str, str]
+"""Namespaces, default element namespace and dialect: what a text's meaning depends on."""
+
+
+@dataclass(eq=False, slots=True)
+class Template:
+    """What all subscriptions of one shape share. ``slots`` says for each constant which literal it is, and its sign."""
+
+    plan: Plan
+    slots: tuple[tuple[int, int], ...]
+
+    def constants(self, literals: list[str]) -> list[str | float]:
+        return [_value(literals[i], sign) for i, sign in self.slots]
+
+
+class Shapes:
+    """Query texts to templates and constants."""
+
+    def __init__(self) -> None:
+        self._templates: dict[tuple[object, ...], Template] = {}
+        # literals that belong to the shape rather than to the constants, by text without literals
+        self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._templates)
+
+    def split(self, text: str, scope: Scope) -> tuple[Template, list[str | float]]:
+        """The template of a query and its constants; raises QueryError."""
+        parts = _LITERAL.split(text)
+        literals = parts[1::2]
+        kinds = "".join("s" if x[0] in "\"'" else "n" for x in literals)
+        key = (scope, kinds, *parts[::2])
+        fixed = self._fixed.get(key)
+        if fixed is not None and '""' not in literals and "''" not in literals:
+            template = self._templates.get((key, *[literals[i] for i in fixed]))
+            if template is not None:
+                return template, template.constants(literals)
+        return self._learn(text, scope, parts, key)
+
+    def _learn(
+        self, text: str, scope: Scope, parts: list[str], key: tuple[object, ...]
+    ) -> tuple[Template, list[str | float]]:
+        literals = parts[1::2]
+        actual = _plan(text, scope)
+        own = Template(actual, ()), list(actual.constants)
+        if actual.residual is not None or any(len(x) == 2 and x[0] in "\"'" for x in literals):
+            return own
+        everything = range(len(literals))
+        fixed: tuple[int, ...] = tuple(everything)
+        template = None
+        if literals:
+            generic = self._generic(scope, parts, list(everything))
+            if generic:
+                fixed = tuple(i for i in everything if i not in generic)
+                template = self._template(actual, scope, parts, sorted(generic))
+        elif not actual.constants:
+            template = Template(actual, ())
+        if template is None:
+            return own
+        if len(self._templates) >= _MAX_CACHED:
+            self._templates.clear()
+            self._fixed.clear()
+        self._fixed[key] = fixed
+        self._templates[(key, *[literals[i] for i in fixed])] = template
+        return template, template.constants(literals)
+
+    def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
+        """The literals that become plain constants, each exactly once."""
+        probe = _probe(scope, parts, indexes)
+        if probe is None:
+            return set()
+        plain = _plain_slots(probe)
+        found = [_literal_of(value) for j, value in enumerate(probe.constants) if j in plain]
+        sure = [hit[0] for hit in found if hit is not None]
+        return {i for i in sure if sure.count(i) == 1}
+
+    def _template(self, actual: Plan, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
+        """The plan with sentinels at the generic literals, if it is the actual one but for constants."""
+        probe = _probe(scope, parts, generic)
+        if probe is None or _outline(probe) != _outline(actual):
+            return None
+        slots = []
+        for j, value in enumerate(probe.constants):
+            hit = _literal_of(value)
+            if hit is None or j not in _plain_slots(probe):
+                return None
+            slots.append(hit)
+        return Template(probe, tuple(slots))
+
+
+def _plan(text: str, scope: Scope) -> Plan:
+    namespaces, default, dialect = scope
+    return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect))
+
+
+def _probe(scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
+    changed = list(parts)
+    for i in indexes:
+        changed[2 * i + 1] = _sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
+    try:
+        probe = _plan("".join(changed), scope)
+    except QueryError:
+        return None
+    return None if probe.residual is not None else probe
+
+
+def _sentinel(i: int, *, number: bool) -> str:
+    return f"{7_000_000_000 + i}.5" if number else f"'\ue000{i}\ue001'"
+
+
+def _literal_of(value: str | float) -> tuple[int, int] | None:
+    """Which literal a sentinel stands for, and its sign."""
+    if isinstance(value, str):
+        found = re.fullmatch("\ue000([0-9]+)\ue001", value)
+        return (int(found[1]), 1) if found else None
+    i = abs(value) - 0.5 - 7_000_000_000
+    return (int(i), 1 if value > 0 else -1) if 0 <= i < 1_000_000 and i == int(i) else None
+
+
+def _value(literal: str, sign: int) -> str | float:
+    return literal[1:-1] if literal[0] in "\"'" else sign * float(literal)
+
+
+def _outline(p: Plan) -> tuple[object, ...]:
+    """The plan without its constants."""
+    paths = tuple((path.steps, None if path.slot is None else path.slot.index) for path in p.paths)
+    kinds = tuple(isinstance(value, str) for value in p.constants)
+    return paths, p.program and predicate_text(p.program, masked=True), kinds
+
+
+def _plain_slots(p: Plan) -> set[int]:
+    """The slots of comparisons whose plan does not depend on the constant: not those that hold of nothing for some."""
+    if p.program is None:
+        return {path.slot.index for path in p.paths if path.slot is not None}
+    found: set[int] = set()
+
+    def twig(t: Twig) -> None:
+        for node in t.nodes:
+            for filter in node.filters:
+                walk(filter)
+
+    def walk(q: Predicate) -> None:
+        match q:
+            case And(terms) | Or(terms):
+                for term in terms:
+                    walk(term)
+            case Not(term):
+                walk(term)
+            case Exists(t):
+                twig(t)
+            case Compare(StringValue(t, first) | NormalizeSpace(StringValue(t, first)), _, Slot(_, index)):
+                if not first:
+                    found.add(index)
+                twig(t)
+            case Match(_, StringValue(t, _) | NormalizeSpace(StringValue(t, _)), Slot(_, index)):
+                found.add(index)
+                twig(t)
+            case Compare(StringLength(StringValue(t, _) | NormalizeSpace(StringValue(t, _))) | Count(t)):
+                twig(t)
+
+    walk(p.program)
+    return found
+
+
+def scope_of(namespaces: Mapping[str, str], default: str | None, dialect: str = "w3c") -> Scope:
+    return tuple(sorted(namespaces.items())), default or "", dialect
+
+
