@@ -31,10 +31,14 @@ impl Mode {
 
 /// The bound on what messages can make a matcher's cache grow to.
 pub const CACHE_BYTES: usize = 256 << 20;
+/// Most patterns find a witness, or the lack of one, within a few visits per node.
+pub const FUEL: u32 = 16;
 
 pub struct Engine {
     mode: Mode,
     pub(crate) cache_bytes: usize,
+    /// Nodes that the search for a witness may visit per message node before the bulk evaluation takes over.
+    pub(crate) fuel: u32,
     pub(crate) index: PathIndex,
     pub(crate) nfa: Nfa,
     pub(crate) fsms: Fsms,
@@ -64,10 +68,11 @@ pub(crate) enum Number {
 }
 
 impl Engine {
-    pub fn new(mode: Mode, cache_bytes: usize) -> Engine {
+    pub fn new(mode: Mode, cache_bytes: usize, fuel: u32) -> Engine {
         Engine {
             mode,
             cache_bytes,
+            fuel,
             index: PathIndex::default(),
             nfa: Nfa::default(),
             fsms: Fsms::default(),

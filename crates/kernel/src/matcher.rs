@@ -452,7 +452,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         let message = Message { src, nodes, names: &index.names, constants };
         for &item in items.iter() {
             match self.engine.number_of(item) {
-                Number::Bucket(b) => store.evaluate(b, message, scratch, self.out),
+                Number::Bucket(b) => store.evaluate(b, message, self.engine.fuel, scratch, self.out),
                 _ => self.out.push(item),
             }
         }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES};
+use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
 use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::paths::Step;
 use twigcast_kernel::shapes::store::Access;
@@ -42,15 +42,15 @@ fn bytes_of(words: &[u32]) -> Vec<u8> {
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES))]
-    fn new(mode: &str, cache_bytes: usize) -> PyResult<Engine> {
+    #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
+    fn new(mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
         let mode = Mode::ALL
             .iter()
             .find(|(name, _)| *name == mode)
             .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode}")))?
             .1;
         Ok(Engine {
-            kernel: RwLock::new(Kernel::new(mode, cache_bytes)),
+            kernel: RwLock::new(Kernel::new(mode, cache_bytes, fuel)),
             dirty: AtomicBool::new(false),
             idle: Mutex::new(vec![]),
         })

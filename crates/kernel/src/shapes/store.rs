@@ -142,10 +142,10 @@ impl Store {
     }
 
     /// Appends the subscriptions of the bucket that the message satisfies.
-    pub fn evaluate(&self, bucket: u32, message: Message<'_>, scratch: &mut Scratch, out: &mut Vec<u32>) {
+    pub fn evaluate(&self, bucket: u32, message: Message<'_>, fuel: u32, scratch: &mut Scratch, out: &mut Vec<u32>) {
         let Some(b) = self.buckets[bucket as usize].as_ref() else { return };
         let shape = &self.shapes[b.shape as usize];
-        let fuel = 4096 + 16 * message.nodes.len() as u32;
+        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
         if b.subs.len() > 1 {
             if let Some(star) = &shape.star {
                 let from = out.len();

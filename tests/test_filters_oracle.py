@@ -1,0 +1,66 @@
+"""Filters of the whole XPath grammar agree with libxml2, in every mode and with either evaluator."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from twigcast import Engine, Subscription, _kernel
+from twigcast.lang import ast
+from twigcast.lang.context import at_document
+from twigcast.lang.printer import to_text, to_xpath
+
+sys.path.append(str(Path(__file__).parent / "lang"))
+
+from lang_documents import document
+from lang_strategies import COMMON_AXES, expressions
+
+PLANS = [("trie", 16), ("trie", 0), ("nfa", 16), ("fsm-per-query", 16)]
+
+
+def engine_with(mode: str, fuel: int) -> Engine:
+    """An engine whose kernel searches at most ``fuel`` times the message's nodes before it evaluates in bulk."""
+    engine = Engine(mode=mode)
+    engine.kernel = _kernel.Engine(mode, 1 << 26, fuel)
+    engine._register.__init__(engine.kernel)
+    return engine
+
+
+def check(exprs: list[ast.Expr], seed: int, documents: int = 4) -> None:
+    texts = [to_text(e) for e in exprs]
+    oracles = []
+    for e in exprs:
+        xpath, prefixes = to_xpath(at_document(e))
+        oracles.append(etree.XPath(f"boolean({xpath})", namespaces=prefixes or None))
+    engines = [engine_with(*plan) for plan in PLANS]
+    for engine in engines:
+        engine.add_many(Subscription(i, text) for i, text in enumerate(texts))
+    source = random.Random(seed)
+    for _ in range(documents):
+        xml = document(source)
+        tree = etree.ElementTree(etree.fromstring(xml))
+        expected = [i for i, oracle in enumerate(oracles) if oracle(tree)]
+        for plan, engine in zip(PLANS, engines, strict=True):
+            found = engine.match(xml)
+            wrong = set(found) ^ set(expected)
+            assert not wrong, f"{plan}\n{[texts[i] for i in sorted(wrong)]}\n{xml.decode()}"
+            assert found == expected
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(expressions(COMMON_AXES), min_size=1, max_size=12), st.integers(0, 10**9))
+def test_filters_agree_with_libxml2(exprs: list[ast.Expr], seed: int) -> None:
+    check(exprs, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(expressions(), min_size=4, max_size=12), st.integers(0, 10**9))
+def test_hundred_thousand_pairs_agree_with_libxml2(exprs: list[ast.Expr], seed: int) -> None:
+    check(exprs, seed, documents=6)
