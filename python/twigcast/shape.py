@@ -32,7 +32,9 @@ from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import Slot
 
 # A number is a literal where no name can go on: digits, dots and dashes are name characters too.
-_LITERAL = re.compile(r"""("[^"]*"|'[^']*'|(?<![\w.\-])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
+_LITERAL = re.compile(
+    r"""("[^"]*"|'[^']*'|(?:(?<![\w.\-])|(?<=[\s(=<>,+*|[]-))(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"""
+)
 _MAX_CACHED = 200_000
 
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
@@ -57,6 +59,8 @@ class Shapes:
         self._templates: dict[tuple[object, ...], Template] = {}
         # literals that belong to the shape rather than to the constants, by text without literals
         self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
+        # texts without literals seen once: most shapes never come again, and learning one costs three compilations
+        self._once: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._templates)
@@ -81,6 +85,11 @@ class Shapes:
         actual = _plan(text, scope)
         own = Template(actual, ()), list(actual.constants)
         if actual.residual is not None or any(len(x) == 2 and x[0] in "\"'" for x in literals):
+            return own
+        if hash(key) not in self._once:
+            if len(self._once) >= 2 * _MAX_CACHED:
+                self._once.clear()
+            self._once.add(hash(key))
             return own
         everything = range(len(literals))
         fixed: tuple[int, ...] = tuple(everything)

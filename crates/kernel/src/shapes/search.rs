@@ -130,6 +130,32 @@ impl<'a> Search<'a> {
         Ok(least)
     }
 
+    /// Calls `f` for the nodes that a twig without slots finds, some perhaps several times.
+    pub fn each(&mut self, twig: &Twig, at: NodeIx, mut f: impl FnMut(NodeIx)) -> Result<(), GaveUp> {
+        if let [Node { step, filters, positional: false }] = &twig.nodes[..] {
+            if filters.is_empty() && !step.descendant() {
+                // children by name: by far the commonest
+                let (recs, test) = (&self.message.nodes.recs, step.test());
+                let end = recs[at as usize].end;
+                let mut n = at + 1;
+                while n < end {
+                    self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+                    let r = &recs[n as usize];
+                    if passes(self.message.names, r.sym, test) {
+                        f(n);
+                    }
+                    n = r.end;
+                }
+                return Ok(());
+            }
+        }
+        self.any(&twig.nodes, at, &[], &mut |_, n| {
+            f(n);
+            Ok(false)
+        })?;
+        Ok(())
+    }
+
     /// All nodes that the twig finds, in document order.
     pub fn collect(&mut self, twig: &Twig, at: NodeIx, row: Row<'_>) -> Result<Vec<NodeIx>, GaveUp> {
         let mut found = vec![];

@@ -4,12 +4,12 @@
 
 use super::nodes::NodeIx;
 use super::program::{Node, Op, Pred, Slot, Twig, Value};
-use super::search::{GaveUp, Message, Row, Search};
+use super::search::{GaveUp, Message, Search};
 use crate::values::number::number;
 
-/// A comparison of a path below the centre with a slot.
+/// A comparison with a slot.
+#[derive(Clone, Copy)]
 struct Arm {
-    twig: Twig,
     op: Op,
     slot: u32,
     kind: Slot,
@@ -18,21 +18,41 @@ struct Arm {
 pub struct Star {
     /// From the document to the centre.
     trunk: Twig,
-    arms: Vec<Arm>,
+    /// Paths below the centre, each with its comparisons.
+    arms: Vec<(Twig, Vec<Arm>)>,
     /// What else must hold at the centre; without slots.
     rest: Vec<Pred>,
 }
 
+/// The rows of a bucket: `columns[column_of[s]]` is slot `s` of all rows; where that is `u32::MAX`, `fixed[s]` is.
+pub struct Rows<'a> {
+    pub len: usize,
+    pub columns: &'a [Vec<u64>],
+    pub column_of: &'a [u32],
+    pub fixed: &'a [u64],
+}
+
 /// What a column of constants must satisfy for one centre.
-enum Column {
+enum Column<'a> {
     /// Some value exists that is below (above, ...) the constant: compare with the least (greatest) value.
     Than(Op, f64),
-    Numbers(Vec<f64>),
-    Strings(Vec<u32>),
+    Numbers(&'a [f64]),
+    Strings(&'a [u32]),
     NotNumber(f64),
     NotString(u32),
     Always,
     Never,
+}
+
+/// Working memory.
+#[derive(Default)]
+pub struct Scratch {
+    keep: Vec<u8>,
+    centres: Vec<NodeIx>,
+    numbers: Vec<f64>,
+    /// Numbers of the strings; `u32::MAX` for one that no subscription compares with.
+    strings: Vec<u32>,
+    bytes: Vec<u8>,
 }
 
 impl Star {
@@ -70,11 +90,10 @@ impl Star {
                 }
             }
             Pred::Text { value: Value::Str { twig, first: false, normalize: false }, equal, slot } if plain(&twig.nodes) => {
-                let op = if equal { Op::Eq } else { Op::Ne };
-                self.arms.push(Arm { twig, op, slot, kind: Slot::Str });
+                self.arm(twig, Arm { op: if equal { Op::Eq } else { Op::Ne }, slot, kind: Slot::Str });
             }
             Pred::Number { value: Value::Str { twig, first: false, normalize: false }, op, slot } if plain(&twig.nodes) => {
-                self.arms.push(Arm { twig, op, slot, kind: Slot::Num });
+                self.arm(twig, Arm { op, slot, kind: Slot::Num });
             }
             other if !has_slots(&other) => self.rest.push(other),
             _ => return None,
@@ -82,39 +101,48 @@ impl Star {
         Some(())
     }
 
-    /// Calls `hit` for each row of the columns that the message satisfies (perhaps several times). `columns[s]` is
-    /// slot `s` of all rows; a slot that is the same for all is in `fixed`.
+    fn arm(&mut self, twig: Twig, arm: Arm) {
+        match self.arms.iter_mut().find(|(t, _)| *t == twig) {
+            Some((_, arms)) => arms.push(arm),
+            None => self.arms.push((twig, vec![arm])),
+        }
+    }
+
+    /// Calls `hit` for each row that the message satisfies (perhaps several times).
     pub fn matches(
         &self,
         message: Message<'_>,
         fuel: u32,
-        rows: usize,
-        columns: &[Vec<u64>],
-        column_of: &[u32],
-        fixed: &[u64],
+        rows: &Rows<'_>,
+        scratch: &mut Scratch,
         mut hit: impl FnMut(usize),
     ) -> Result<(), GaveUp> {
         let mut search = Search::new(message, fuel);
-        let empty: Row<'_> = &[];
-        let centres = search.collect(&self.trunk, 0, empty)?;
-        let mut keep: Vec<u8> = vec![];
-        'centres: for centre in centres {
+        let mut centres = std::mem::take(&mut scratch.centres);
+        let mut keep = std::mem::take(&mut scratch.keep);
+        centres.clear();
+        search.each(&self.trunk, 0, |n| centres.push(n))?;
+        if centres.len() > 1 {
+            centres.sort_unstable();
+            centres.dedup();
+        }
+        'centres: for &centre in &centres {
             for p in &self.rest {
-                if !search.holds(p, centre, (1, 1), empty)? {
+                if !search.holds(p, centre, (1, 1), &[])? {
                     continue 'centres;
                 }
             }
             keep.clear();
-            keep.resize(rows, 1);
-            for arm in &self.arms {
-                let test = self.column(&mut search, message, arm, centre)?;
-                let column = column_of[arm.slot as usize];
-                if column == u32::MAX {
-                    if !test.holds(fixed[arm.slot as usize]) {
-                        continue 'centres;
+            keep.resize(rows.len, 1);
+            for (twig, arms) in &self.arms {
+                self.gather(&mut search, message, twig, arms, centre, scratch)?;
+                for arm in arms {
+                    let test = scratch.column(arm);
+                    match rows.column_of[arm.slot as usize] {
+                        u32::MAX if !test.holds(rows.fixed[arm.slot as usize]) => continue 'centres,
+                        u32::MAX => {}
+                        column => test.apply(&rows.columns[column as usize], &mut keep),
                     }
-                } else {
-                    test.apply(&columns[column as usize], &mut keep);
                 }
             }
             for (i, &k) in keep.iter().enumerate() {
@@ -123,49 +151,63 @@ impl Star {
                 }
             }
         }
+        (scratch.centres, scratch.keep) = (centres, keep);
         Ok(())
     }
 
-    fn column(&self, search: &mut Search<'_>, message: Message<'_>, arm: &Arm, centre: NodeIx) -> Result<Column, GaveUp> {
-        let found = search.collect(&arm.twig, centre, &[])?;
-        if found.is_empty() {
-            return Ok(Column::Never);
-        }
-        let mut scratch = vec![];
-        if arm.kind == Slot::Str {
-            let ids: Vec<Option<u32>> = found
-                .iter()
-                .map(|&n| message.constants.find(message.nodes.value(message.src, n, &mut scratch)))
-                .collect();
-            return Ok(match arm.op {
-                Op::Eq => Column::Strings(ids.into_iter().flatten().collect()),
-                _ => match ids[0] {
-                    // one value only: it differs from every other constant
-                    Some(id) if ids.iter().all(|&x| x == Some(id)) => Column::NotString(id),
-                    _ => Column::Always,
-                },
-            });
-        }
-        let values: Vec<f64> =
-            found.iter().map(|&n| number(message.nodes.value(message.src, n, &mut scratch))).collect();
-        let known = || values.iter().copied().filter(|v| !v.is_nan());
-        Ok(match arm.op {
-            Op::Eq => Column::Numbers(known().collect()),
-            Op::Ne => {
-                if values[0].is_nan() || values.iter().any(|&v| v != values[0]) {
-                    Column::Always
-                } else {
-                    Column::NotNumber(values[0])
-                }
+    /// The values of a path below the centre, as numbers or strings or both.
+    fn gather(
+        &self,
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        twig: &Twig,
+        arms: &[Arm],
+        centre: NodeIx,
+        scratch: &mut Scratch,
+    ) -> Result<(), GaveUp> {
+        let Scratch { numbers, strings, bytes, .. } = scratch;
+        numbers.clear();
+        strings.clear();
+        let as_number = arms.iter().any(|a| a.kind == Slot::Num);
+        let as_string = arms.iter().any(|a| a.kind == Slot::Str);
+        search.each(twig, centre, |n| {
+            let value = message.nodes.value(message.src, n, bytes);
+            if as_number {
+                numbers.push(number(value));
             }
-            // some value is below the constant if the least is
-            Op::Lt | Op::Le => known().reduce(f64::min).map_or(Column::Never, |v| Column::Than(arm.op, v)),
-            Op::Gt | Op::Ge => known().reduce(f64::max).map_or(Column::Never, |v| Column::Than(arm.op, v)),
+            if as_string {
+                strings.push(message.constants.find(value).unwrap_or(u32::MAX));
+            }
         })
     }
 }
 
-impl Column {
+impl Scratch {
+    /// What the gathered values ask of a column.
+    fn column(&self, arm: &Arm) -> Column<'_> {
+        if arm.kind == Slot::Str {
+            return match (arm.op, &self.strings[..]) {
+                (_, []) => Column::Never,
+                (Op::Eq, ids) => Column::Strings(ids),
+                // one value only: it differs from every other constant
+                (_, [id, rest @ ..]) if *id != u32::MAX && rest.iter().all(|x| x == id) => Column::NotString(*id),
+                _ => Column::Always,
+            };
+        }
+        let known = self.numbers.iter().copied().filter(|v| !v.is_nan());
+        match (arm.op, &self.numbers[..]) {
+            (_, []) => Column::Never,
+            (Op::Eq, values) => Column::Numbers(values),
+            (Op::Ne, [v, rest @ ..]) if !v.is_nan() && rest.iter().all(|x| x == v) => Column::NotNumber(*v),
+            (Op::Ne, _) => Column::Always,
+            // some value is below the constant if the least is
+            (Op::Lt | Op::Le, _) => known.reduce(f64::min).map_or(Column::Never, |v| Column::Than(arm.op, v)),
+            (Op::Gt | Op::Ge, _) => known.reduce(f64::max).map_or(Column::Never, |v| Column::Than(arm.op, v)),
+        }
+    }
+}
+
+impl Column<'_> {
     fn holds(&self, constant: u64) -> bool {
         let number = f64::from_bits(constant);
         match self {

@@ -5,7 +5,7 @@
 use super::bulk::Bulk;
 use super::program::Program;
 use super::search::{Message, Search};
-use super::star::Star;
+use super::star::{self, Star};
 use crate::names::Sym;
 use crate::paths::{PathId, Step};
 use hashbrown::HashMap;
@@ -149,9 +149,13 @@ impl Store {
         if b.subs.len() > 1 {
             if let Some(star) = &shape.star {
                 let from = out.len();
-                let hits = star.matches(message, fuel, b.subs.len(), &b.columns, &shape.column_of, &b.fixed, |i| {
-                    out.push(b.subs[i]);
-                });
+                let rows = star::Rows {
+                    len: b.subs.len(),
+                    columns: &b.columns,
+                    column_of: &shape.column_of,
+                    fixed: &b.fixed,
+                };
+                let hits = star.matches(message, fuel, &rows, &mut scratch.star, |i| out.push(b.subs[i]));
                 if hits.is_ok() {
                     // several centres may have hit the same row
                     out[from..].sort_unstable();
@@ -196,6 +200,7 @@ impl Store {
 #[derive(Default)]
 pub struct Scratch {
     row: Vec<u64>,
+    star: star::Scratch,
 }
 
 impl Bucket {
