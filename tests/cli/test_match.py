@@ -155,6 +155,13 @@ def test_table(run: Any, folder: Any) -> None:
     assert "no matches" in run("match", "--format", "table", "-s", "s.txt", "-", stdin="<z/>").stdout
 
 
+def test_a_table_cuts_no_names(run: Any, folder: Any) -> None:
+    name = "n" * 90 + ".xml"
+    folder({"s.txt": "/a", name: "<a/>"})
+    lines = run("match", "--format", "table", "-s", "s.txt", name).stdout.splitlines()
+    assert "".join(line.split()[0] for line in lines[1:]) == name
+
+
 def test_a_long_table_says_what_it_leaves_out(run: Any, folder: Any) -> None:
     folder({"s.txt": "/a\n" * 1_500, "m.xml": "<a/>"})
     assert "… and 500 more" in run("match", "--format", "table", "-s", "s.txt", "m.xml").stdout

@@ -174,7 +174,9 @@ class Table:
         if not self._rows:
             click.echo("no matches")
             return
-        table = RichTable("message", "subscription", "query", box=None, pad_edge=False)
+        table = RichTable(box=None, pad_edge=False)
+        for heading in ("message", "subscription", "query"):
+            table.add_column(heading, overflow="fold")  # a name cut short would no longer name its message
         for name, number in self._rows:
             subscription = self._file.subscriptions[number]
             table.add_row(*(Text(printable(str(t))) for t in (name, subscription.id, subscription.query)))
