@@ -120,7 +120,7 @@ def read_dtd(source: str | Path | bytes) -> Dtd:
         raise OptionError("dtd-unreadable", f"{source!s}: {error.strerror}") from error
     where = "DTD" if isinstance(source, bytes) else str(source)
     try:
-        declared = _wrapped(data) if _OPENS_WITH_DOCTYPE.match(data) else etree.DTD(BytesIO(data))
+        declared: Any = _wrapped(data) if _OPENS_WITH_DOCTYPE.match(data) else etree.DTD(BytesIO(data))
     except (etree.DTDParseError, etree.XMLSyntaxError) as error:
         raise OptionError("dtd-malformed", f"{where}: {error}") from error
     found = list(declared.iterelements()) if declared is not None else []
