@@ -20,7 +20,7 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources.directory import LARGEST, Load, check_inbox, listing
+from twigcast.spark.sources.directory import LARGEST, Load, check_inbox, listing, passed_over
 from twigcast.spark.stages.outcome import outcomes
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
@@ -65,7 +65,7 @@ def run_directory(
     max_files: int = MAX_FILES,
     max_bytes: int = LARGEST,
     glob: str | None = None,
-    spark: SparkSession | None = None,
+    spark: SparkSession | Callable[[], SparkSession] | None = None,
     on_batch: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Counts:
@@ -74,6 +74,8 @@ def run_directory(
     ``once`` ends when all files present at the start are done; otherwise the folder is looked at every ``interval``
     seconds until ``stop`` is set, which lets the micro-batch at hand finish. With the same ``outbox`` a later run goes
     on where this one ended, each message matched by exactly one of them; the engine may be another one.
+
+    A function for ``spark`` is called once all else has been found in order, since a session takes seconds to start.
     """
     if max_files < 1:
         raise OptionError("bad-max-files", f"the number of files per batch is {max_files}", hint="give 1 or more")
@@ -86,7 +88,10 @@ def run_directory(
             hint="put it elsewhere",
         )
     with sink.claimed(source):
-        spark = spark or session(quick=once)
+        if spark is None:
+            spark = session(quick=once)
+        elif callable(spark):
+            spark = spark()
         snapshot = publish(engine, folder=sink.state / "snapshots", context=spark.sparkContext)
         _forget_others(snapshot)
         run = _Run(sink, Load(str(source), max_bytes), snapshot, on_batch)
@@ -110,6 +115,9 @@ class _Run:
             replayed = counts is not None
             if counts is None:
                 task = DirectoryTask(self.load, self.snapshot, Write(str(self.sink.staging), self.snapshot))
+                dropped = [(path, 0) for path in passed_over(self.sink.checkpoint, batch)]
+                if dropped:
+                    found = found.union(found.sparkSession.createDataFrame(dropped, found.schema))
                 counts = self.sink.commit(batch, found.mapInArrow(task, REPORT_SQL).collect())
                 self.total.add(counts)
             if self.on_batch is not None:

@@ -11,6 +11,7 @@ folder on the same disk, and rename it into place. A name stands for one message
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import stat
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -34,7 +36,7 @@ LARGEST = 64 << 20
 MESSAGES_AT_ONCE = 1024
 BYTES_AT_ONCE = 16 << 20
 
-# Spark itself passes over names with a dot or (mostly) an underscore in front.
+# As _complete below. Spark itself passes over names with a dot or (mostly) an underscore in front.
 _COMPLETE = r"path not like '%.tmp' and path not rlike '/[._][^/]*$'"
 
 MESSAGES = pa.schema([("id", pa.string()), ("xml", pa.binary()), ("error", ERROR)])
@@ -72,6 +74,43 @@ def messages(
     """
     found = listing(spark, inbox, glob=glob, max_files=max_files)
     return found.mapInArrow(_Pairs(Load(str(inbox), max_bytes)), "id string, xml binary")
+
+
+def passed_over(checkpoint: Path, batch: int) -> list[str]:
+    """Files of a micro-batch that Spark marks as handed out and then drops in silence: empty, or gone when it looks.
+
+    What was handed out stands in the checkpoint of the query.
+    """
+    paths = []
+    for entry in range(_source_offset(checkpoint, batch - 1) + 1, _source_offset(checkpoint, batch) + 1):
+        log = checkpoint / "sources" / "0" / str(entry)
+        if not log.exists():
+            log = log.with_name(f"{entry}.compact")  # with all earlier entries in it
+        with log.open(encoding="utf-8") as lines:
+            ours = [json.loads(line) for line in lines if line.rstrip().endswith(f'"batchId":{entry}}}')]
+        paths += [local_path(unquote(file["path"])) for file in ours]
+    return [path for path in paths if _complete(path) and not _has_content(path)]
+
+
+def _source_offset(checkpoint: Path, batch: int) -> int:
+    # One line per source, after a version and the settings of the batch. Batches and entries of the source are numbered
+    # alike until a crash falls between the two.
+    if batch < 0:
+        return -1
+    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    return int(json.loads(lines[2])["logOffset"])
+
+
+def _complete(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return not name.startswith((".", "_")) and not name.endswith(".tmp")
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return Path(path).stat().st_size > 0
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +200,7 @@ def check_inbox(inbox: Path) -> Path:
 
 
 def unnameable(inbox: Path) -> int:
-    """How many files the JVM cannot name, and thus not find, because their names are not UTF-8."""
+    """How many files the JVM does not see because their names are not UTF-8."""
     count = 0
     for folder, _, names in os.walk(os.fsencode(inbox)):
         for name in names:
