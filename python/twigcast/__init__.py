@@ -1,5 +1,19 @@
 """Twigcast: a content-based publish/subscribe broker for XML, on Spark."""
 
-from twigcast.errors import TwigcastError
+from twigcast.broker import Broker, Explanation, Match
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+from twigcast.limits import Limits
 
-__all__ = ["TwigcastError"]
+__all__ = [
+    "Broker",
+    "Engine",
+    "Explanation",
+    "Limits",
+    "Match",
+    "MessageError",
+    "OptionError",
+    "QueryError",
+    "Subscription",
+    "TwigcastError",
+]

@@ -3,4 +3,8 @@
 //! Data flows one way, and a module uses only those before it:
 //! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `engine` (matches per message).
 
+pub mod engine;
+pub mod names;
+pub mod paths;
+pub mod sorted;
 pub mod xml;

@@ -1,8 +1,14 @@
 //! `twigcast._kernel`: conversion between Python and the kernel, and nothing else.
 use pyo3::prelude::*;
 
+mod arrow;
+mod engine;
+mod xml;
+
 #[pymodule]
 fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<engine::Engine>()?;
+    xml::register(m)?;
     Ok(())
 }

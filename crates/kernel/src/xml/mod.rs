@@ -1,5 +1,20 @@
 //! A strict, non-validating reader of XML 1.0 (5th edition) with Namespaces 1.0.
 
+mod chars;
+mod decode;
+mod error;
+mod limits;
+mod markup;
+mod names;
+mod namespaces;
+mod prolog;
+mod reader;
+mod scan;
 mod sink;
+mod walk;
 
+pub use decode::{decode_attribute, decode_line_ends, decode_text};
+pub use error::{XmlError, CODES};
+pub use limits::Limits;
+pub use reader::Reader;
 pub use sink::{Attr, NsId, Sink, Tag, Text};

@@ -1,0 +1,41 @@
+//! Bounds on what one message may cost. Crossing one is a rejection with a `limit-…` code, never a crash.
+
+/// Settable limits with defaults that are safe for untrusted messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a message (and of its plain form). Offsets are 32 bits, so 4 GiB - 1 is the most there can be.
+    pub max_bytes: u64,
+    /// Open elements at one time.
+    pub max_depth: u32,
+    /// Attributes of one element, namespace declarations and defaults included.
+    pub max_attributes: u32,
+    /// Bytes of one name, prefix included.
+    pub max_name: u32,
+    /// Bytes that entities and attribute defaults may add to a message.
+    pub max_expansion: u64,
+    /// How many times its own size a message may expand to; small expansions are exempt.
+    pub max_amplification: u32,
+    /// Entities open inside each other.
+    pub max_entity_depth: u32,
+}
+
+/// Expansions up to this size are not held against `max_amplification`: a short message with one long entity
+/// is no attack.
+pub(super) const AMPLIFICATION_FLOOR: u64 = 64 * 1024;
+
+/// Positions are `u32` and one past the end must fit too.
+pub(super) const ADDRESSABLE: u64 = u32::MAX as u64 - 1;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_bytes: 64 << 20,
+            max_depth: 1_024,
+            max_attributes: 1_024,
+            max_name: 4_096,
+            max_expansion: 8 << 20,
+            max_amplification: 100,
+            max_entity_depth: 20,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Names (XML 1.0 5th edition §2.3). ASCII goes by table (or by SIMD, see `scan`), the rest by the ranges.
+
+use super::chars::{at, first_char};
+
+const START: u8 = 1;
+const REST: u8 = 2;
+
+/// ASCII characters of an NCName; the colon is no part of one.
+static CLASS: [u8; 256] = {
+    let mut table = [0u8; 256];
+    let mut c = 0;
+    while c < 128 {
+        let b = c as u8;
+        if b.is_ascii_alphabetic() || b == b'_' {
+            table[c] = START | REST;
+        } else if b.is_ascii_digit() || b == b'-' || b == b'.' {
+            table[c] = REST;
+        }
+        c += 1;
+    }
+    table
+};
+
+#[inline(always)]
+pub(crate) fn is_ascii_rest(c: u8) -> bool {
+    CLASS[c as usize] & REST != 0
+}
+
+fn is_start(c: char) -> bool {
+    matches!(c,
+        'A'..='Z' | 'a'..='z' | '_'
+        | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
+        | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}'
+        | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
+}
+
+fn is_rest(c: char) -> bool {
+    is_start(c)
+        || matches!(c, '0'..='9' | '-' | '.' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
+/// Does an NCName start at `i`?
+#[inline(always)]
+pub(crate) fn starts(src: &[u8], i: usize) -> bool {
+    let c = at(src, i);
+    CLASS[c as usize] & START != 0 || (c >= 0x80 && starts_wide(src, i))
+}
+
+#[cold]
+#[inline(never)]
+fn starts_wide(src: &[u8], i: usize) -> bool {
+    first_char(&src[i..]).is_some_and(is_start)
+}
+
+/// Where an NCName that `i` lies in ends. For names that hold more than ASCII.
+#[cold]
+#[inline(never)]
+pub(crate) fn end_wide(src: &[u8], mut i: usize) -> usize {
+    loop {
+        let c = at(src, i);
+        if c < 0x80 {
+            if !is_ascii_rest(c) {
+                return i;
+            }
+            i += 1;
+        } else {
+            match first_char(&src[i..]) {
+                Some(c) if is_rest(c) => i += c.len_utf8(),
+                _ => return i,
+            }
+        }
+    }
+}
+
+/// Where the NCName at `start` ends; `start` itself if there is none.
+pub(crate) fn ncname_end(src: &[u8], start: usize) -> usize {
+    if starts(src, start) {
+        end_wide(src, start)
+    } else {
+        start
+    }
+}
+
+/// Where the QName at `start` ends; `start` itself if there is none.
+pub(crate) fn qname_end(src: &[u8], start: usize) -> usize {
+    let end = ncname_end(src, start);
+    if end > start && at(src, end) == b':' {
+        let local = ncname_end(src, end + 1);
+        if local > end + 1 {
+            return local;
+        }
+    }
+    end
+}
+
+/// Where the Nmtoken at `start` ends; `start` itself if there is none.
+pub(crate) fn nmtoken_end(src: &[u8], start: usize) -> usize {
+    let mut end = start;
+    loop {
+        end = end_wide(src, end);
+        if at(src, end) != b':' {
+            return end;
+        }
+        end += 1;
+    }
+}

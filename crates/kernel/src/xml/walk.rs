@@ -1,0 +1,627 @@
+//! Stage 2: from one `<` to the next over a plain document, checking everything and telling the sink.
+
+use super::chars::{at, is_space, skip_space, verify};
+use super::error::{code, fault, show, show_char, Fault, Result};
+use super::limits::Limits;
+use super::markup::{self, Reference};
+use super::names;
+use super::namespaces::{declares, Namespaces};
+use super::scan::{Index, Scan, SEEN_CONTROL, SEEN_WIDE, WINDOW};
+use super::sink::{Attr, NsId, Sink, Tag, Text};
+
+/// A document in UTF-8 that can be read in place.
+pub(super) struct Plain<'a> {
+    pub src: &'a [u8],
+    /// Where the prolog ends: the walk begins here.
+    pub body: usize,
+    /// A reference to an undeclared entity may be skipped: its declaration may be in a DTD that is not read.
+    pub lenient: bool,
+    pub limits: &'a Limits,
+}
+
+/// What the walk needs and a reader keeps from one message to the next.
+pub(super) struct Scratch {
+    index: Index,
+    /// Offset and length of the name of each open element.
+    open: Vec<(u32, u32)>,
+    attrs: Vec<Attr>,
+    order: Vec<u32>,
+    namespaces: Namespaces,
+}
+
+/// Above this many attributes of one element duplicates are found by sorting.
+const FEW_ATTRIBUTES: usize = 16;
+
+impl Scratch {
+    pub fn new() -> Self {
+        Scratch {
+            index: Index::new(),
+            open: Vec::with_capacity(64),
+            attrs: Vec::with_capacity(32),
+            order: Vec::new(),
+            namespaces: Namespaces::new(),
+        }
+    }
+
+    /// Gives back what an unusual message made it take.
+    pub fn shrink(&mut self) {
+        const KEEP: usize = 4096;
+        self.open.shrink_to(KEEP);
+        self.attrs.shrink_to(KEEP);
+        self.order.shrink_to(KEEP);
+        self.namespaces.shrink(KEEP);
+    }
+}
+
+/// Where the NCName that `i` lies in ends.
+#[inline(always)]
+fn name_end<V: Scan>(src: &[u8], i: usize) -> usize {
+    let end = V::name_end(src, i);
+    if at(src, end) >= 0x80 {
+        return names::end_wide(src, end);
+    }
+    end
+}
+
+/// Reads the QName at `start`; answers (offset of the local part, offset past the name).
+#[inline(always)]
+fn qname<V: Scan>(src: &[u8], start: usize, limits: &Limits) -> Result<(usize, usize)> {
+    if !names::starts(src, start) {
+        return Err(bad_name(src, start));
+    }
+    let mut local = start;
+    let mut end = name_end::<V>(src, start);
+    if at(src, end) == b':' {
+        local = end + 1;
+        if !names::starts(src, local) {
+            return Err(bad_name(src, local));
+        }
+        end = name_end::<V>(src, local);
+        if at(src, end) == b':' {
+            return Err(bad_name(src, end));
+        }
+    }
+    if end - start > limits.max_name as usize {
+        markup::check_length(start, end, limits.max_name)?;
+    }
+    Ok((local, end))
+}
+
+#[cold]
+#[inline(never)]
+fn bad_name(src: &[u8], i: usize) -> Box<Fault> {
+    fault(
+        code::BAD_NAME,
+        i,
+        format!("{} is wrong in a name", show_char(src, i)),
+    )
+}
+
+/// Walks the document. `V` is the processor's way to look at many bytes at once.
+#[inline(always)]
+pub(super) fn walk<V: Scan, S: Sink>(
+    doc: &Plain<'_>,
+    scratch: &mut Scratch,
+    sink: &mut S,
+) -> Result<()> {
+    let Scratch {
+        index,
+        open,
+        attrs,
+        order,
+        namespaces,
+    } = scratch;
+    let (src, limits) = (doc.src, doc.limits);
+    open.clear();
+    namespaces.clear();
+    let mut pos = doc.body; // everything before has been read
+    let mut root = false; // the root element has been seen
+    let mut plain = true; // of the character data from `pos` on
+    let mut verified = 0;
+    let mut from = 0;
+    while from < src.len() {
+        let to = src.len().min(from + WINDOW);
+        let seen = V::index(src, from, to, index);
+        let mut bad = None;
+        if seen & (SEEN_CONTROL | SEEN_WIDE) != 0 || verified < from {
+            match verify(src, verified, to, to == src.len()) {
+                Ok(done) => verified = done,
+                Err(fault) => {
+                    // What comes before the bad character is still walked: the first error is the one to report.
+                    index.lt_len =
+                        index.lt[..index.lt_len].partition_point(|&p| (p as usize) < fault.at);
+                    index.special_len = index.special[..index.special_len]
+                        .partition_point(|&p| (p as usize) < fault.at);
+                    bad = Some(fault);
+                }
+            }
+        } else {
+            verified = to;
+        }
+        let specials = &index.special[..index.special_len];
+        let mut next_special = 0;
+
+        for &p in &index.lt[..index.lt_len] {
+            let p = p as usize;
+            if p != pos {
+                if p < pos {
+                    continue; // inside a comment, instruction or CDATA section, or the prolog
+                }
+                if open.is_empty() {
+                    outside(src, pos, p)?;
+                } else {
+                    if next_special < specials.len() && (specials[next_special] as usize) < p {
+                        plain &= special_text(doc, specials, &mut next_special, pos, p)?;
+                    }
+                    let text = Text {
+                        src,
+                        start: pos as u32,
+                        end: p as u32,
+                        plain,
+                        cdata: false,
+                    };
+                    sink.text(&text);
+                    plain = true;
+                }
+            }
+            let c = at(src, p + 1);
+            if c == b'/' {
+                let Some((name, length)) = open.pop() else {
+                    return Err(fault(
+                        code::MISMATCHED_TAG,
+                        p,
+                        format!("end tag {} closes nothing", end_tag(src, p)),
+                    ));
+                };
+                let mut e = p + 2 + length as usize;
+                if !V::same(src, p + 2, name as usize, length as usize) {
+                    return Err(mismatch(src, p, name, length));
+                }
+                if at(src, e) != b'>' {
+                    e = skip_space(src, e);
+                    if at(src, e) != b'>' {
+                        return Err(end_tag_fault(src, p, e, name, length));
+                    }
+                }
+                pos = e + 1;
+                sink.end(p as u32, pos as u32);
+                if namespaces.innermost() == open.len() as u32 {
+                    namespaces.leave(src);
+                }
+                continue;
+            }
+            if c == b'!' || c == b'?' {
+                if c == b'?' {
+                    pos = markup::instruction::<V>(src, p, limits.max_name)?;
+                    sink.instruction(src, p as u32, pos as u32);
+                } else if src[p..].starts_with(b"<!--") {
+                    pos = markup::comment::<V>(src, p)?;
+                    sink.comment(src, p as u32, pos as u32);
+                } else {
+                    let end = cdata::<V>(src, p, open.is_empty())?;
+                    let start = p + b"<![CDATA[".len();
+                    pos = end + 3;
+                    if end > start {
+                        let plain = memchr::memchr(b'\r', &src[start..end]).is_none();
+                        let text = Text {
+                            src,
+                            start: start as u32,
+                            end: end as u32,
+                            plain,
+                            cdata: true,
+                        };
+                        sink.text(&text);
+                    }
+                }
+                continue;
+            }
+
+            // A start tag.
+            if open.is_empty() {
+                if root {
+                    return Err(fault(code::MULTIPLE_ROOTS, p, "a second root element"));
+                }
+                root = true;
+            }
+            if !names::starts(src, p + 1) {
+                return Err(bad_markup(src, p));
+            }
+            let (local, end) = qname::<V>(src, p + 1, limits)?;
+            attrs.clear();
+            let mut e = end;
+            let mut empty = false;
+            let mut declared = false;
+            let mut ns = namespaces.unprefixed();
+            if at(src, e) != b'>' {
+                let mut prefixed = false;
+                let mut seen = 0u64; // a small Bloom filter of the attribute names
+                loop {
+                    let gap = e;
+                    e = skip_space(src, e);
+                    let c = at(src, e);
+                    if c == b'>' {
+                        break;
+                    }
+                    if c == b'/' {
+                        e += 1;
+                        if at(src, e) != b'>' {
+                            return Err(tag_fault(src, p, e));
+                        }
+                        empty = true;
+                        break;
+                    }
+                    if e == gap || !names::starts(src, e) {
+                        return Err(tag_fault(src, p, e));
+                    }
+                    let name = e;
+                    let (local, name_end) = qname::<V>(src, e, limits)?;
+                    e = name_end;
+                    if at(src, e) != b'=' {
+                        e = skip_space(src, e);
+                        if at(src, e) != b'=' {
+                            return Err(no_value(src, name, name_end, e));
+                        }
+                    }
+                    e += 1;
+                    let mut quote = at(src, e);
+                    if quote != b'"' && quote != b'\'' {
+                        e = skip_space(src, e);
+                        quote = at(src, e);
+                        if quote != b'"' && quote != b'\'' {
+                            return Err(no_value(src, name, name_end, e));
+                        }
+                    }
+                    let value = e + 1;
+                    e = V::value_end(src, value, quote);
+                    let plain = at(src, e) == quote;
+                    if !plain {
+                        e = special_value::<V>(doc, e, quote, value - 1)?;
+                    }
+                    let attr = Attr {
+                        name: name as u32,
+                        local: local as u32,
+                        name_end: name_end as u32,
+                        value: value as u32,
+                        value_end: e as u32,
+                        ns: NsId::NONE,
+                        plain,
+                    };
+                    e += 1;
+                    let length = name_end - name;
+                    let hash =
+                        usize::from(src[name]) * 7 + usize::from(src[name_end - 1]) * 3 + length;
+                    let bit = 1 << (hash & 63);
+                    if seen & bit != 0 && attrs.len() < FEW_ATTRIBUTES {
+                        let twin = |a: &&Attr| {
+                            V::same(src, a.name as usize, name, length)
+                                && a.name_end - a.name == length as u32
+                        };
+                        if attrs.iter().any(|a| twin(&a)) {
+                            return Err(duplicate(src, &attr));
+                        }
+                    }
+                    seen |= bit;
+                    prefixed |= local != name;
+                    declared |= declares(src, &attr);
+                    if attrs.len() >= limits.max_attributes as usize {
+                        let message = format!("more than {} attributes", limits.max_attributes);
+                        return Err(fault(code::LIMIT_ATTRIBUTES, name, message));
+                    }
+                    attrs.push(attr);
+                }
+                if attrs.len() > FEW_ATTRIBUTES {
+                    check_duplicates(src, attrs, order)?;
+                }
+                if declared {
+                    namespaces.declare(src, open.len() as u32, attrs, sink)?;
+                    ns = namespaces.unprefixed();
+                }
+                if prefixed {
+                    namespaces.resolve_attributes(src, attrs, sink)?;
+                }
+            }
+            pos = e + 1;
+            if local != p + 1 {
+                ns = namespaces.resolve(src, p + 1, local - 1, sink)?.0;
+            }
+            if open.len() >= limits.max_depth as usize {
+                let message = format!("elements nested deeper than {}", limits.max_depth);
+                return Err(fault(code::LIMIT_DEPTH, p, message));
+            }
+            let tag = Tag {
+                src,
+                start: p as u32,
+                end: pos as u32,
+                local: local as u32,
+                name_end: end as u32,
+                ns,
+                attrs,
+                declares: declared,
+            };
+            sink.start(&tag);
+            if empty {
+                sink.end(pos as u32, pos as u32);
+                if declared {
+                    namespaces.leave(src);
+                }
+            } else {
+                open.push((p as u32 + 1, (end - p - 1) as u32));
+            }
+        }
+
+        if let Some(bad) = bad {
+            return Err(bad);
+        }
+        if !open.is_empty() {
+            // The next window has an index of its own.
+            plain &= special_text(doc, specials, &mut next_special, pos, to)?;
+        }
+        from = to;
+    }
+    if let Some(&(name, length)) = open.last() {
+        let name = name as usize;
+        let message = format!(
+            "the message ends inside <{}>",
+            show(&src[name..name + length as usize])
+        );
+        return Err(
+            fault(code::UNCLOSED_ELEMENT, src.len(), message).related("opened at", name - 1)
+        );
+    }
+    outside(src, pos, src.len())?;
+    if !root {
+        return Err(fault(
+            code::NO_ROOT,
+            src.len(),
+            "the message has no root element",
+        ));
+    }
+    Ok(())
+}
+
+/// Outside the root element only white space may stand.
+#[inline(always)]
+fn outside(src: &[u8], from: usize, to: usize) -> Result<()> {
+    match src
+        .get(from..to)
+        .unwrap_or(&[])
+        .iter()
+        .position(|&c| !is_space(c))
+    {
+        None => Ok(()),
+        Some(i) => {
+            let message = format!("{} outside the root element", show_char(src, from + i));
+            Err(fault(code::TEXT_OUTSIDE_ROOT, from + i, message))
+        }
+    }
+}
+
+/// Checks the `&`, `]` and CR in the character data `from..to`; is it plain?
+#[inline(never)]
+fn special_text(
+    doc: &Plain<'_>,
+    specials: &[u32],
+    next: &mut usize,
+    from: usize,
+    to: usize,
+) -> Result<bool> {
+    let src = doc.src;
+    let mut plain = true;
+    while let Some(&s) = specials.get(*next) {
+        let s = s as usize;
+        if s >= to {
+            break;
+        }
+        *next += 1;
+        if s < from {
+            continue;
+        }
+        match src[s] {
+            b'&' => {
+                plain = false;
+                if let (Reference::Entity(name, end), _) =
+                    markup::reference(src, s, doc.limits.max_name)?
+                {
+                    if !doc.lenient {
+                        return markup::undeclared(src, s, (name, end));
+                    }
+                }
+            }
+            b'\r' => plain = false,
+            _ => {
+                if at(src, s + 1) == b']' && at(src, s + 2) == b'>' {
+                    return Err(fault(
+                        code::CDATA_END_IN_TEXT,
+                        s,
+                        "]]> in character data; write ]]&gt;",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(plain)
+}
+
+/// Goes on with an attribute value from `e`, where something other than its closing quote was found.
+#[inline(never)]
+fn special_value<V: Scan>(doc: &Plain<'_>, mut e: usize, quote: u8, open: usize) -> Result<usize> {
+    let src = doc.src;
+    loop {
+        match at(src, e) {
+            c if c == quote => return Ok(e),
+            b'&' => {
+                let (what, past) = markup::reference(src, e, doc.limits.max_name)?;
+                if let (Reference::Entity(name, end), false) = (what, doc.lenient) {
+                    return markup::undeclared(src, e, (name, end));
+                }
+                e = past;
+            }
+            b'<' => {
+                return Err(fault(
+                    code::LT_IN_ATTRIBUTE,
+                    e,
+                    "< in an attribute value; write &lt;",
+                )
+                .related("(the value opens at", open))
+            }
+            b'\t' | b'\n' | b'\r' => e += 1,
+            _ => {
+                return Err(fault(
+                    code::BAD_ATTRIBUTE,
+                    open,
+                    "the attribute value is not closed",
+                ))
+            }
+        }
+        e = V::value_end(src, e, quote);
+    }
+}
+
+/// Reads the CDATA section at `start`; answers the offset of its `]]>`.
+#[inline(never)]
+fn cdata<V: Scan>(src: &[u8], start: usize, outside: bool) -> Result<usize> {
+    let rest = &src[start..];
+    if !rest.starts_with(b"<![CDATA[") {
+        return Err(if rest.starts_with(b"<!DOCTYPE") {
+            fault(
+                code::BAD_DOCTYPE,
+                start,
+                "a DOCTYPE must be the only one and stand before the root element",
+            )
+        } else {
+            bad_markup(src, start)
+        });
+    }
+    if outside {
+        return Err(fault(
+            code::BAD_CDATA,
+            start,
+            "a CDATA section outside the root element",
+        ));
+    }
+    let mut end = start + b"<![CDATA[".len();
+    loop {
+        end = V::find_pair(src, end, b']', b']');
+        if end >= src.len() {
+            return Err(fault(
+                code::BAD_CDATA,
+                start,
+                "the CDATA section is not closed",
+            ));
+        }
+        if at(src, end + 2) == b'>' {
+            return Ok(end);
+        }
+        end += 1;
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn check_duplicates(src: &[u8], attrs: &[Attr], order: &mut Vec<u32>) -> Result<()> {
+    let name = |i: u32| {
+        let attr = &attrs[i as usize];
+        &src[attr.name as usize..attr.name_end as usize]
+    };
+    order.clear();
+    order.extend(0..attrs.len() as u32);
+    order.sort_by(|&a, &b| name(a).cmp(name(b)));
+    match order.windows(2).find(|pair| name(pair[0]) == name(pair[1])) {
+        None => Ok(()),
+        Some(pair) => Err(duplicate(src, &attrs[pair[1] as usize])),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn duplicate(src: &[u8], attr: &Attr) -> Box<Fault> {
+    let name = show(&src[attr.name as usize..attr.name_end as usize]);
+    fault(
+        code::DUPLICATE_ATTRIBUTE,
+        attr.name as usize,
+        format!("two attributes named {name}"),
+    )
+}
+
+fn end_tag(src: &[u8], p: usize) -> String {
+    let end = names::qname_end(src, p + 2);
+    format!("</{}>", show(&src[p + 2..end.max(p + 2).min(src.len())]))
+}
+
+#[cold]
+#[inline(never)]
+fn mismatch(src: &[u8], p: usize, name: u32, length: u32) -> Box<Fault> {
+    let open = name as usize;
+    if names::qname_end(src, p + 2) == p + 2 {
+        return fault(code::BAD_TAG, p, "</ is not followed by a name");
+    }
+    let start_tag = show(&src[open..open + length as usize]);
+    let message = format!(
+        "end tag {} does not match start tag <{start_tag}>",
+        end_tag(src, p)
+    );
+    fault(code::MISMATCHED_TAG, p, message).related("opened at", open - 1)
+}
+
+#[cold]
+#[inline(never)]
+fn end_tag_fault(src: &[u8], p: usize, e: usize, name: u32, length: u32) -> Box<Fault> {
+    if names::qname_end(src, p + 2) > p + 2 + length as usize {
+        return mismatch(src, p, name, length);
+    }
+    fault(
+        code::BAD_TAG,
+        e,
+        format!("{} in end tag {}", show_char(src, e), end_tag(src, p)),
+    )
+}
+
+#[cold]
+#[inline(never)]
+fn bad_markup(src: &[u8], p: usize) -> Box<Fault> {
+    let next = show_char(src, p + 1);
+    fault(
+        code::BAD_MARKUP,
+        p,
+        format!("< followed by {next} begins no markup; write &lt; for a plain <"),
+    )
+}
+
+#[cold]
+#[inline(never)]
+fn tag_fault(src: &[u8], p: usize, e: usize) -> Box<Fault> {
+    let end = names::qname_end(src, p + 1);
+    let name = show(&src[p + 1..end]);
+    if e >= src.len() {
+        return fault(
+            code::BAD_TAG,
+            e,
+            format!("the message ends inside tag <{name}"),
+        )
+        .related("opened at", p);
+    }
+    if names::starts(src, e) {
+        return fault(
+            code::BAD_ATTRIBUTE,
+            e,
+            format!("white space is missing between attributes of <{name}>"),
+        );
+    }
+    fault(
+        code::BAD_TAG,
+        e,
+        format!("{} in tag <{name}>", show_char(src, e)),
+    )
+}
+
+#[cold]
+#[inline(never)]
+fn no_value(src: &[u8], name: usize, name_end: usize, e: usize) -> Box<Fault> {
+    let what = show(&src[name..name_end]);
+    let found = show_char(src, e);
+    fault(
+        code::BAD_ATTRIBUTE,
+        e,
+        format!("attribute {what} needs = and a quoted value, but {found} follows"),
+    )
+}

@@ -1,0 +1,89 @@
+"""The broker in one process: subscribe, publish, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from twigcast.engine import Engine, SubscriptionId
+from twigcast.lang.structural import compile_path
+from twigcast.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message satisfies a subscription."""
+
+    message: str | int
+    subscription: SubscriptionId
+    subscriber: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a query is evaluated."""
+
+    query: str
+    path: str
+    steps: tuple[str, ...]
+    shared_with: int
+    """Subscriptions that have the same path."""
+
+    def __str__(self) -> str:
+        lines = [f"query      {self.query}", f"path       {self.path}", "evaluation shared, one trie look-up per element"]
+        lines += [f"  step {i}   {step}" for i, step in enumerate(self.steps, 1)]
+        lines.append(f"shared with {self.shared_with} subscription{'' if self.shared_with == 1 else 's'}")
+        return "\n".join(lines)
+
+
+class Broker:
+    """Standing queries on one side, messages on the other.
+
+    >>> broker = Broker()
+    >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
+    's1'
+    >>> broker.publish(b"<news><uk><sport/></uk></news>", id="m1")
+    [Match(message='m1', subscription='s1', subscriber='ann')]
+    """
+
+    def __init__(
+        self, *, namespaces: Mapping[str, str] | None = None, limits: Limits | None = None, mode: str = "trie"
+    ) -> None:
+        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode)
+        self._subscribers: dict[SubscriptionId, str] = {}
+        self._published = 0
+
+    def subscribe(
+        self,
+        query: str,
+        *,
+        id: SubscriptionId | None = None,
+        subscriber: str | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        default_namespace: str | None = None,
+    ) -> SubscriptionId:
+        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
+        id = self.engine.add(query, id=id, namespaces=namespaces, default_namespace=default_namespace)
+        if subscriber is not None:
+            self._subscribers[id] = subscriber
+        return id
+
+    def unsubscribe(self, id: SubscriptionId) -> None:
+        self.engine.remove(id)
+        self._subscribers.pop(id, None)
+
+    def publish(self, xml: bytes, *, id: str | int | None = None) -> list[Match]:
+        """Matches one message; raises MessageError, with the place, if it cannot be read.
+
+        The message's id, where none is given, is the count of messages published so far.
+        """
+        self._published += 1
+        message = self._published if id is None else id
+        return [Match(message, s, self._subscribers.get(s)) for s in self.engine.match(xml)]
+
+    def explain(
+        self, query: str, *, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
+    ) -> Explanation:
+        """How the query would be evaluated, and with how many others it shares its path."""
+        path = compile_path(query, {**self.engine.namespaces, **(namespaces or {})}, default_namespace)
+        return Explanation(query, str(path), tuple(map(str, path.steps)), self.engine.sharers(path))

@@ -1,0 +1,229 @@
+"""A compiled set of subscriptions: queries in, batches of messages in, matches out as Arrow columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from twigcast import _kernel
+from twigcast.errors import MessageError, OptionError, QueryError
+from twigcast.lang.structural import compile_path
+from twigcast.limits import Limits
+from twigcast.pattern import LinearPath, Step
+
+SubscriptionId = str | int
+Order = Literal["ascending", "any"]
+
+_DESCENDANT = 1 << 31
+_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6}
+# A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
+MAX_MATCHES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A standing query, as subscription files and stores hold it."""
+
+    id: SubscriptionId
+    query: str
+    namespaces: Mapping[str, str] | None = None
+    default_namespace: str | None = None
+
+
+class Engine:
+    """All subscriptions, matched at once.
+
+    ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
+    automaton) or ``fsm-per-query`` (XFilter). The answers are the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        mode: str = "trie",
+        cache_bytes: int | None = None,
+    ) -> None:
+        if mode not in _kernel.Engine.modes():
+            known = ", ".join(_kernel.Engine.modes())
+            raise OptionError("unknown-mode", f"there is no mode {mode!r}", hint=f"the modes are {known}")
+        self.namespaces = dict(namespaces or {})
+        self.limits = limits or Limits()
+        self.mode = mode
+        self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
+        self._codes = _Codes(self.kernel)
+        self._numbers: dict[SubscriptionId, int] = {}
+        self._ids: list[SubscriptionId | None] = []
+        self._id_array: pa.Array | None = None
+        self._next_id = 1
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, id: SubscriptionId) -> bool:
+        return id in self._numbers
+
+    @property
+    def ids(self) -> pa.Array:
+        """The subscriptions' ids by number: int64 if all are numbers, else strings; null where a number is free."""
+        if self._id_array is None:
+            if all(isinstance(i, int) or i is None for i in self._ids):
+                self._id_array = pa.array(self._ids, pa.int64())
+            else:
+                self._id_array = pa.array([None if i is None else str(i) for i in self._ids], pa.string())
+        return self._id_array
+
+    def add(
+        self,
+        query: str,
+        *,
+        id: SubscriptionId | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        default_namespace: str | None = None,
+    ) -> SubscriptionId:
+        """Adds one subscription and returns its id, which is the next free number if none is given."""
+        if id is None:
+            id = self._free_id()
+        self.add_many([Subscription(id, query, namespaces, default_namespace)])
+        return id
+
+    def _free_id(self) -> int:
+        while self._next_id in self._numbers:
+            self._next_id += 1
+        return self._next_id
+
+    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
+        """Adds all of them or, if one cannot be accepted, none."""
+        ids: list[SubscriptionId] = []
+        codes, path_ends, sub_ends = array("I"), array("I"), array("I")
+        encode = self._codes
+        for s in subscriptions:
+            scope = self.namespaces if not s.namespaces else {**self.namespaces, **s.namespaces}
+            for path in alternatives(compile_path(s.query, scope, s.default_namespace)):
+                codes.extend([encode[step] for step in path])
+                path_ends.append(len(codes))
+            sub_ends.append(len(path_ends))
+            ids.append(s.id)
+        self._check_ids(ids)
+        self._enter(ids, self.kernel.add(codes.tobytes(), path_ends.tobytes(), sub_ends.tobytes()))
+
+    def _check_ids(self, ids: list[SubscriptionId]) -> None:
+        seen = set()
+        for id in ids:
+            if not isinstance(id, (str, int)) or isinstance(id, bool):
+                raise OptionError("bad-id", f"a subscription's id is a string or a whole number, not {id!r}")
+            if id in self._numbers or id in seen:
+                raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
+            seen.add(id)
+
+    def _enter(self, ids: list[SubscriptionId], numbers: list[int]) -> None:
+        bound = max(numbers, default=-1) + 1
+        self._ids.extend([None] * (bound - len(self._ids)))
+        for id, number in zip(ids, numbers, strict=True):
+            self._ids[number] = id
+            self._numbers[id] = number
+        self._id_array = None
+
+    def remove(self, id: SubscriptionId) -> None:
+        if id not in self._numbers:
+            raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
+        number = self._numbers.pop(id)
+        self.kernel.remove(number)
+        self._ids[number] = None
+        self._id_array = None
+
+    def match(self, xml: bytes) -> list[SubscriptionId]:
+        """The ids of the subscriptions that one message satisfies, in the order of their numbers."""
+        numbers, error = self.kernel.match_one(xml, self.limits.as_dict())
+        if error is not None:
+            code, text, line, column, offset = error
+            raise MessageError(code, text, line=line, column=column, offset=offset)
+        ids = self._ids
+        return [id for id in map(ids.__getitem__, numbers) if id is not None]
+
+    def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
+        """Matches the column ``xml`` of a batch, row by row.
+
+        Returns ``id`` (as given), ``matches`` (list of subscription numbers, see ``ids``) and ``error`` (a struct of
+        code, line, column, offset and text; null where the message could be read). With ``order="any"`` the numbers of
+        a row come in no particular order, which is faster where there are very many.
+        """
+        parts = list(self.match_batches(batch, order=order, max_matches=2**31 - 2**26))
+        if len(parts) == 1:
+            return parts[0]
+        raise OptionError("batch-too-large", "more than 2^31 matches in one batch", hint="use match_batches")
+
+    def match_batches(
+        self, batch: pa.RecordBatch, *, order: Order = "ascending", max_matches: int = MAX_MATCHES
+    ) -> Iterator[pa.RecordBatch]:
+        """As ``match_batch``, in slices of about ``max_matches`` matches, so that memory stays bounded."""
+        ids, xml = batch.column("id"), batch.column("xml")
+        if not (pa.types.is_binary(xml.type) or pa.types.is_string(xml.type)):
+            xml = xml.cast(pa.large_binary()) if not _is_large(xml.type) else xml
+        limits = self.limits.as_dict()
+        start = 0
+        while True:
+            data, end = self.kernel.match_column(xml, start, max_matches, order, limits)
+            result = pa.array(data)
+            matches, error = result.field("matches"), result.field("error")
+            yield pa.RecordBatch.from_arrays([ids.slice(start, end - start), matches, error], ["id", "matches", "error"])
+            start = end
+            if start >= len(xml):
+                return
+
+    def sharers(self, path: LinearPath) -> int:
+        """How many subscriptions have this path."""
+        return max(self.kernel.sharers(array("I", self._codes.of(p)).tobytes()) for p in alternatives(path))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the compiled set to one file, whole or not at all."""
+        from twigcast import snapshot
+
+        snapshot.save(self, Path(path))
+
+    @classmethod
+    def open(cls, path: str | Path) -> Engine:
+        """Opens what ``save`` wrote."""
+        from twigcast import snapshot
+
+        return snapshot.load(Path(path))
+
+
+def _is_large(type: pa.DataType) -> bool:
+    return bool(pa.types.is_large_binary(type) or pa.types.is_large_string(type))
+
+
+class _Codes(dict[Step, int]):
+    """Steps as the kernel numbers them."""
+
+    def __init__(self, kernel: _kernel.Engine) -> None:
+        super().__init__()
+        self.kernel = kernel
+
+    def __missing__(self, step: Step) -> int:
+        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
+        return code
+
+    def symbol(self, step: Step) -> int:
+        if step.ns is None and step.local is None and step.kind in _ANY:
+            return _ANY[step.kind]
+        if step.kind in ("element", "attribute") and step.ns is not None:
+            return self.kernel.symbol(step.kind == "attribute", step.ns, step.local)
+        raise QueryError("unsupported-test", f"{step} is not something a path can test for")
+
+    def of(self, path: tuple[Step, ...]) -> list[int]:
+        return [self[step] for step in path]
+
+
+def alternatives(path: LinearPath) -> list[tuple[Step, ...]]:
+    """The paths that together mean the given one: a last ``node()`` is an element, text, comment or PI."""
+    *inner, last = path.steps
+    if last.kind != "node":
+        return [path.steps]
+    return [(*inner, Step(last.axis, kind)) for kind in ("element", "text", "comment", "pi")]

@@ -1,0 +1,1 @@
+"""Query languages: text in, patterns out, errors with a caret."""

@@ -1,0 +1,134 @@
+"""The syntax tree of XPath 1.0. Every node has a span; equality ignores it, so that it compares meaning, not layout.
+
+There are no variables and no extension functions, hence the type of every expression is known from its syntax.
+Chains that text can make long (steps, predicates, and, or, |) are flat tuples: depth is bounded by nesting alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from twigcast.errors import Span
+from twigcast.lang.functions import FUNCTIONS
+
+NODE_SET, BOOLEAN, NUMBER, STRING = "node-set", "boolean", "number", "string"
+
+
+@dataclass(frozen=True, slots=True)
+class NameTest:
+    """``ns`` None: any namespace; ``""``: none. ``local`` None: any name. Which kind of node, the axis says."""
+
+    ns: str | None
+    local: str | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KindTest:
+    """``text``, ``comment``, ``processing-instruction`` (with an optional target) or ``node``."""
+
+    kind: str
+    target: str | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AxisStep:
+    axis: str
+    test: NameTest | KindTest
+    predicates: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LocationPath:
+    absolute: bool
+    steps: tuple[AxisStep, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPath:
+    """``(primary)[p]/steps``: predicates or steps on an expression that is not itself a step."""
+
+    primary: Expr
+    predicates: tuple[Expr, ...]
+    steps: tuple[AxisStep, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    operands: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """``op`` is ``and`` or ``or``; at least two operands."""
+
+    op: str
+    operands: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    operand: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    name: str
+    arguments: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    value: str
+    span: Span = field(compare=False, repr=False)
+
+
+Expr: TypeAlias = (
+    "LocationPath | FilterPath | Union | Logical | Comparison | Arithmetic | Negation | Call | Number | String"
+)
+
+
+def type_of(expr: Expr) -> str:
+    """The static type of an expression: exact, for XPath 1.0 without variables has no dynamic types."""
+    match expr:
+        case LocationPath() | FilterPath() | Union():
+            return NODE_SET
+        case Logical() | Comparison():
+            return BOOLEAN
+        case Arithmetic() | Negation() | Number():
+            return NUMBER
+        case Call(name=name):
+            return FUNCTIONS[name].result
+        case String():
+            return STRING

@@ -1,0 +1,144 @@
+"""The fast lane: plain structural paths such as ``/nitf//iim/*/ds`` go straight to a LinearPath, without a tree.
+
+Most subscriptions are of this kind, so the text is split at its slashes and a dictionary knows each step.
+Everything else goes through the full parser, which also words the errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from twigcast.errors import QueryError, Span
+from twigcast.lang import ast
+from twigcast.lang.lexer import MAX_LENGTH
+from twigcast.lang.names import Scope
+from twigcast.lang.xpath import parse
+from twigcast.pattern import LinearPath, Step
+
+_TEST = re.compile(r"@?(?:[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?|\*)|text\(\)", re.ASCII)
+_MAX_CACHED = 100_000
+# Stands in for the second slash of "//" while a text is split at its slashes; no XML character, so no query has it.
+_DEEP = "\0"
+
+
+class _NotPlain(Exception):
+    """It takes the full parser to read this text."""
+
+
+class _Steps(dict[str, Step]):
+    """The text of a step -> Step; filled as texts are seen and bounded. Only a path's last step may be a leaf."""
+
+    def __init__(self, scope: Scope, *, leaf: bool) -> None:
+        super().__init__()
+        self.scope = scope
+        self.leaf = leaf
+
+    def __missing__(self, text: str) -> Step:
+        axis, test = ("descendant", text[1:]) if text.startswith(_DEEP) else ("child", text)
+        if not _TEST.fullmatch(test) or (not self.leaf and test.startswith(("@", "text("))):
+            raise _NotPlain
+        kind, name = ("attribute", test[1:]) if test.startswith("@") else ("element", test)
+        if name == "text()":
+            step = Step(axis, "text")
+        elif name == "*":
+            step = Step(axis, kind)
+        else:
+            try:
+                step = Step(axis, kind, *self.scope.resolve(name, Span(0, 0), name, attribute=kind == "attribute"))
+            except QueryError as error:
+                raise _NotPlain from error
+        if len(self) >= _MAX_CACHED:
+            self.clear()
+        self[text] = step
+        return step
+
+
+class PathCompiler:
+    """Compiles the paths of one scope of namespaces; keep it while compiling many."""
+
+    def __init__(self, namespaces: Mapping[str, str] | None = None, default_ns: str | None = None) -> None:
+        self.namespaces = dict(namespaces or {})
+        self.default_ns = default_ns or ""
+        scope = Scope(self.namespaces, self.default_ns)
+        self._inner = _Steps(scope, leaf=False)
+        self._last = _Steps(scope, leaf=True)
+
+    def fast(self, text: str) -> LinearPath | None:
+        """The path of a text that is plainly structural; None when it takes the full parser to tell."""
+        if text[:1] != "/" or _DEEP in text or len(text) > MAX_LENGTH:
+            return None
+        _, *inner, last = text.replace("//", "/" + _DEEP).split("/")
+        known = self._inner
+        try:
+            return LinearPath((*[known[step] for step in inner], self._last[last]))
+        except _NotPlain:
+            return None
+
+    def compile(self, text: str) -> LinearPath:
+        path = self.fast(text)
+        if path is not None:
+            return path
+        return from_ast(parse(text, self.namespaces, self.default_ns), text)
+
+
+@lru_cache(maxsize=64)
+def _compiler(namespaces: tuple[tuple[str, str], ...], default_ns: str) -> PathCompiler:
+    return PathCompiler(dict(namespaces), default_ns)
+
+
+_plain = PathCompiler()
+
+
+def compile_path(text: str, namespaces: Mapping[str, str] | None = None, default_ns: str | None = None) -> LinearPath:
+    """The linear path of a structural subscription; a QueryError for any other text, valid XPath or not."""
+    if not namespaces and not default_ns:
+        return _plain.compile(text)
+    return _compiler(tuple(sorted((namespaces or {}).items())), default_ns or "").compile(text)
+
+
+def from_ast(expr: ast.Expr, source: str) -> LinearPath:
+    """The linear path of a syntax tree, or a QueryError that points at what is not structural.
+
+    The context node of a subscription is the document, so a relative path means the same as an absolute one.
+    """
+    if not isinstance(expr, ast.LocationPath):
+        what = "a union" if isinstance(expr, ast.Union) else f"an expression of type {ast.type_of(expr)}"
+        if isinstance(expr, ast.FilterPath):
+            what = "a path on an expression in parentheses"
+        raise _unsupported("expression", f"{what} is not a structural path", expr.span, source)
+    steps: list[Step] = []
+    gap = False
+    for step in expr.steps:
+        if step.predicates:
+            span = Span(step.predicates[0].span.start - 1, step.span.end)
+            raise _unsupported("predicate", "a predicate is not structural", span, source)
+        any_node = isinstance(step.test, ast.KindTest) and step.test.kind == "node"
+        if any_node and step.axis == "self":
+            continue
+        if steps and steps[-1].kind != "element":
+            text = f"nothing lies below {steps[-1]}, so this path never matches"
+            raise _unsupported("empty-path", text, step.span, source)
+        if any_node and step.axis == "descendant-or-self":
+            gap = True
+            continue
+        if step.axis not in ("child", "descendant", "attribute"):
+            raise _unsupported("axis", f"the axis {step.axis} is not structural", step.span, source)
+        axis = "descendant" if gap or step.axis == "descendant" else "child"
+        gap = False
+        if isinstance(step.test, ast.NameTest):
+            kind = "attribute" if step.axis == "attribute" else "element"
+            steps.append(Step(axis, kind, step.test.ns, step.test.local))
+        elif step.test.kind == "text" and step.axis != "attribute":
+            steps.append(Step(axis, "text"))
+        else:
+            raise _unsupported("node-test", f"{step.test.kind}() is not structural", step.test.span, source)
+    if gap or not steps:
+        raise _unsupported("path", "this path selects more than elements, attributes and text", expr.span, source)
+    return LinearPath(tuple(steps))
+
+
+def _unsupported(code: str, text: str, span: Span, source: str) -> QueryError:
+    hint = "a structural path has child and descendant steps, names, *, @name and text() only"
+    return QueryError(f"unsupported-{code}", text, hint=hint, source=source, span=span)

@@ -1,0 +1,37 @@
+"""Bounds on what one message may cost; crossing one is a rejection with a ``limit-…`` code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+from twigcast.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The defaults are safe for untrusted messages."""
+
+    max_bytes: int = 64 << 20
+    """Bytes of a message."""
+    max_depth: int = 1024
+    """Elements open at one time."""
+    max_attributes: int = 1024
+    """Attributes of one element."""
+    max_name: int = 4096
+    """Bytes of one name."""
+    max_expansion: int = 8 << 20
+    """Bytes that entities and attribute defaults may add."""
+    max_amplification: int = 100
+    """How many times its own size a message may expand to."""
+    max_entity_depth: int = 20
+    """Entities open inside each other."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            top = 2**32 - 1
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= top:
+                raise OptionError("bad-limit", f"{field.name} must be a whole number from 1 to {top}, not {value!r}")
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
