@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,14 +46,3 @@ def engine() -> Engine:
     for query in ("/a", "//b", "/a/b", "//c", "/a/*/c"):
         built.add(query)
     return built
-
-
-def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """All JSON Lines of a folder."""
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
-    return [json.loads(line) for line in lines]
-
-
-def pairs(folder: Path) -> list[tuple[str, Any]]:
-    """The (message, subscription) pairs an outbox has, sorted, repetitions included."""
-    return sorted((line["message"], line["subscription"]) for line in read_lines(folder / "matches"))

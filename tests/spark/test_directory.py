@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import pairs, read_lines
 from pyspark.sql import SparkSession
+from spark_results import pairs, read_lines
 
 from twigcast.engine import Engine
 from twigcast.errors import MessageError, OptionError, TwigcastError

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import pairs, read_lines
+from spark_results import pairs, read_lines
 
 COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
 PACKAGE = Path(__file__).parents[2] / "python"

@@ -20,7 +20,7 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources.directory import LARGEST, Load, check_inbox, listing, passed_over
+from twigcast.spark.sources.directory import Load, check_inbox, listing, passed_over
 from twigcast.spark.stages.outcome import outcomes
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
@@ -63,7 +63,7 @@ def run_directory(
     once: bool = False,
     interval: float = 2.0,
     max_files: int = MAX_FILES,
-    max_bytes: int = LARGEST,
+    max_bytes: int | None = None,
     glob: str | None = None,
     spark: SparkSession | Callable[[], SparkSession] | None = None,
     on_batch: Callable[[Progress], None] | None = None,
@@ -75,6 +75,7 @@ def run_directory(
     seconds until ``stop`` is set, which lets the micro-batch at hand finish. With the same ``outbox`` a later run goes
     on where this one ended, each message matched by exactly one of them; the engine may be another one.
 
+    A larger file than ``max_bytes``, the engine's limit unless given, is refused without being read.
     A function for ``spark`` is called once all else has been found in order, since a session takes seconds to start.
     """
     if max_files < 1:
@@ -94,7 +95,8 @@ def run_directory(
             spark = spark()
         snapshot = publish(engine, folder=sink.state / "snapshots", context=spark.sparkContext)
         _forget_others(snapshot)
-        run = _Run(sink, Load(str(source), max_bytes), snapshot, on_batch)
+        limits = (engine if isinstance(engine, Engine) else engine_of(snapshot)).limits
+        run = _Run(sink, Load(str(source), max_bytes or limits.max_bytes), snapshot, on_batch)
         _drive(run, listing(spark, source, glob=glob, max_files=max_files), once, interval, stop or threading.Event())
         return run.total
 

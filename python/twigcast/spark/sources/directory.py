@@ -26,13 +26,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from twigcast.errors import MessageError, OptionError
+from twigcast.limits import Limits
 from twigcast.spark.stages.outcome import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LARGEST = 64 << 20
-"""Bytes of a message, unpacked: the reader's own default limit."""
+LARGEST = Limits().max_bytes
 MESSAGES_AT_ONCE = 1024
 BYTES_AT_ONCE = 16 << 20
 

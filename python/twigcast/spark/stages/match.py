@@ -96,7 +96,8 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
 
     spark = messages.sparkSession
     snapshot = engine if isinstance(engine, Snapshot) else publish(engine, context=spark.sparkContext)
-    numbers = pa.types.is_integer(engine_of(snapshot).ids.type)
+    opened = engine if isinstance(engine, Engine) else engine_of(snapshot)
+    numbers = pa.types.is_integer(opened.ids.type)
     schema = StructType(
         [
             StructField("message", pair.schema["id"].dataType),

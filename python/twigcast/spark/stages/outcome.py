@@ -1,4 +1,4 @@
-"""What the engine said about some messages, in Arrow; and the guarded, paced way of asking it.
+"""What the engine said about some messages, in Arrow; and the guarded way of asking it.
 
 This is the part of the match stage that knows nothing of DataFrames, so that a pipeline can put a source before it and
 a sink behind it in one pass of one task.
@@ -26,7 +26,7 @@ ERROR = pa.struct(
 MATCHES = pa.list_(pa.uint32())
 
 MATCHES_AT_ONCE = 1 << 21
-"""Matches asked of the engine in one call, roughly: a message may have one per subscription."""
+"""Matches held at one time, roughly: a message may have one per subscription."""
 
 # A text column has been decoded already, so whatever encoding the message declares is no longer true.
 _DECLARED_ENCODING = r"""\A(\x{FEFF}?<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')"""
@@ -55,7 +55,6 @@ def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outc
 
     Order is kept within the good and within the refused messages of a batch, not between the two.
     """
-    pace = _Pace()
     for batch in batches:
         ids, xml = batch.column(0), _as_bytes(batch.column(1))
         errors = batch.column(2) if batch.num_columns > 2 else pa.nulls(len(ids), ERROR)
@@ -67,49 +66,31 @@ def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outc
             bad, good = errors.is_valid(), errors.is_null()
             yield _refused(ids.filter(bad), xml.filter(bad), errors.filter(bad))
             ids, xml = ids.filter(good), xml.filter(good)
-        yield from _paced(engine, ids, xml, pace)
-
-
-def _paced(engine: Engine, ids: pa.Array, xml: pa.Array, pace: _Pace) -> Iterator[Outcome]:
-    start = 0
-    while start < len(ids):
-        rows = min(pace.rows, len(ids) - start)
-        found = 0
-        for outcome in _guarded(engine, ids.slice(start, rows), xml.slice(start, rows)):
-            found += len(outcome.matches.flatten())
-            yield outcome
-        pace.saw(rows, found)
-        start += rows
+        if len(ids):
+            yield from _guarded(engine, ids, xml)
 
 
 def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
-    """One call of the engine. Should it fail as a whole, the message at fault is found by halving, and refused."""
+    """Ask the engine. Should it fail as a whole, the message at fault is found by halving, and refused."""
     # The engine needs a message's place, not its id, whose type is the caller's business.
     places = pa.array(range(len(ids)), pa.int64())
+    done = 0
     try:
-        answer = engine.match_batch(pa.RecordBatch.from_arrays([places, xml], ["id", "xml"]))
+        batch = pa.RecordBatch.from_arrays([places, xml], ["id", "xml"])
+        for answer in engine.match_batches(batch, max_matches=MATCHES_AT_ONCE):
+            rows = slice(done, done + answer.num_rows)
+            done = rows.stop
+            yield Outcome(ids[rows], xml[rows], answer.column("matches"), answer.column("error"))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as failure:  # a panic in the kernel is no Exception
+        ids, xml = ids[done:], xml[done:]
         if len(ids) > 1:
             half = len(ids) // 2
-            yield from _guarded(engine, ids.slice(0, half), xml.slice(0, half))
-            yield from _guarded(engine, ids.slice(half), xml.slice(half))
+            yield from _guarded(engine, ids[:half], xml[:half])
+            yield from _guarded(engine, ids[half:], xml[half:])
         else:
             yield _refused(ids, xml, pa.array([_error("internal", f"the engine failed: {failure}")], ERROR))
-        return
-    yield Outcome(ids, xml, answer.column("matches"), answer.column("error"))
-
-
-class _Pace:
-    """How many messages to ask about at once, so that the matches of one call stay near the bound."""
-
-    def __init__(self) -> None:
-        self.rows = 64
-
-    def saw(self, rows: int, matches: int) -> None:
-        fitting = MATCHES_AT_ONCE * rows // max(matches, 1)
-        self.rows = max(1, min(fitting, self.rows * 4, 1 << 16))
 
 
 def _as_bytes(xml: pa.Array) -> pa.Array:
