@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from twigcast.cli.options import limit_options, limits_from, namespace_options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from twigcast.engine import Engine
     from twigcast.spark import Counts, Progress
 
 EPILOG = """\b
@@ -48,40 +49,31 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return float(parts[1]) * self.units[parts[2]]
 
 
-class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``prefix=uri``, as a pair."""
-
-    name = "prefix=uri"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        prefix, equals, uri = str(value).partition("=")
-        if not (prefix and equals and uri):
-            self.fail(f"{value!r} is not of the form prefix=uri", param, ctx)
-        return prefix, uri
-
-
 @click.command(epilog=EPILOG, short_help="Match the messages of a folder on Spark, live or once.")
 @click.option("--inbox", required=True, type=click.Path(path_type=Path), help="Folder of messages, one per file.")
 @click.option("--outbox", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
-@click.option("-s", "--subscriptions", required=True, type=click.Path(path_type=Path), help="A .txt or .jsonl file.")
+@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
 @click.option("--once", is_flag=True, help="End when the messages that are there now are done.")
 @click.option("--trigger", type=Duration(), default="2s", show_default=True, help="How often to look for new files.")
 @click.option("--max-files", type=click.IntRange(min=1), help="Most messages per micro-batch.  [default: 5000]")
-@click.option("--ns", "namespaces", type=Namespace(), multiple=True, help="A namespace prefix for the subscriptions.")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 @click.option("--ui", is_flag=True, help="Also start Spark's web page, on http://localhost:4040.")
+@namespace_options
+@limit_options
+@click.pass_context
 def run(
+    ctx: click.Context,
+    /,
     inbox: Path,
     outbox: Path,
-    subscriptions: Path,
+    subscriptions: str,
     once: bool,
     trigger: float,
     max_files: int | None,
-    namespaces: tuple[tuple[str, str], ...],
     cores: int | None,
     ui: bool,
+    namespaces: tuple[tuple[str, str], ...],
+    **limits: int | None,
 ) -> None:
     """Match the messages of a folder against SUBSCRIPTIONS on Spark.
 
@@ -96,14 +88,15 @@ def run(
     from twigcast.spark import session
     from twigcast.spark.pipeline import MAX_FILES, run_directory
     from twigcast.spark.sources.directory import check_inbox, unnameable
+    from twigcast.subscriptions import load_engine
 
     screen = Console(stderr=True)
-    engine = load_engine(subscriptions, dict(namespaces))
+    engine = load_engine(subscriptions, namespaces=dict(namespaces), limits=limits_from(limits))
     skipped = unnameable(check_inbox(inbox))
     if skipped:
         click.echo(f"warning: {skipped} file names are not UTF-8; Spark does not see such files", err=True)
     stop = threading.Event()
-    with Display(screen, f"starting Spark, {len(engine.ids):,} subscriptions") as display:
+    with Display(screen, f"starting Spark, {len(engine):,} subscriptions") as display:
 
         def start() -> Any:
             log = outbox / "_checkpoint" / "spark.log"
@@ -124,16 +117,7 @@ def run(
             stop=stop,
         )
     summary(counts, display.seconds, outbox)
-    raise SystemExit(2 if counts.rejects else 0 if counts.matches else 1)
-
-
-def load_engine(path: Path, namespaces: dict[str, str]) -> Engine:
-    """The subscriptions of a file, compiled."""
-    from twigcast.engine import Engine
-
-    engine = Engine(namespaces=namespaces)
-    engine.add_many((number, line) for number, line in enumerate(path.read_text().splitlines(), 1))
-    return engine
+    ctx.exit(2 if counts.rejects else 0 if counts.matches else 1)
 
 
 def stop_on_signals(stop: threading.Event, say: Callable[[str], None]) -> None:
@@ -176,6 +160,8 @@ class Display:
         self.live = console.is_terminal
         self.seconds = 0.0
         """Time spent on messages: neither the start of Spark nor idle waiting."""
+        self.first: Progress | None = None
+        """The first micro-batch, in which everything is cold."""
         self._printed = time.monotonic()
         bar = [BarColumn(bar_width=30)] if total else []
         self._bar = Bar(
@@ -206,6 +192,7 @@ class Display:
     def on_batch(self, progress: Progress) -> None:
         if progress.replayed:
             return
+        self.first = self.first or progress
         self.seconds += progress.seconds
         total = progress.total
         rate = progress.counts.messages / max(progress.seconds, 1e-6)
