@@ -157,7 +157,10 @@ def test_live_run_sees_files_as_they_appear_and_stops_when_told(
         stop.set()
 
     threading.Thread(target=stop_when_seen).start()
+    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    before = spark.conf.get(threshold)
     total = run_directory(inbox, out, engine, interval=0.1, spark=spark, on_batch=on_batch, stop=stop)
+    assert spark.conf.get(threshold) == before
     assert total.messages == 2
     assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
 

@@ -20,12 +20,13 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources.directory import Load, check_inbox, listing, passed_over
+from twigcast.spark.sources.directory import Load, check_inbox, listed_by_the_driver, listing, passed_over
 from twigcast.spark.stages.outcome import outcomes
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 MAX_FILES = 5_000
 """Messages per micro-batch: enough to make its fixed cost small, few enough to show results within seconds."""
@@ -97,7 +98,9 @@ def run_directory(
         _forget_others(snapshot)
         limits = (engine if isinstance(engine, Engine) else engine_of(snapshot)).limits
         run = _Run(sink, Load(str(source), max_bytes or limits.max_bytes), snapshot, on_batch)
-        _drive(run, listing(spark, source, glob=glob, max_files=max_files), once, interval, stop or threading.Event())
+        found = listing(spark, source, glob=glob, max_files=max_files)
+        with listed_by_the_driver(spark, max_files):
+            run.wait(run.start(found, once, interval), stop or threading.Event())
         return run.total
 
 
@@ -125,27 +128,26 @@ class _Run:
             if self.on_batch is not None:
                 self.on_batch(Progress(batch, counts, time.monotonic() - started, self.total, replayed))
 
+    def start(self, found: DataFrame, once: bool, interval: float) -> StreamingQuery:
+        writer = found.writeStream.foreachBatch(self.batch).option("checkpointLocation", str(self.sink.checkpoint))
+        if once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{max(1, round(interval * 1000))} milliseconds").start()
 
-def _drive(run: _Run, found: DataFrame, once: bool, interval: float, stop: threading.Event) -> None:
-    from pyspark.errors import PySparkException
+    def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+        from pyspark.errors import PySparkException
 
-    writer = found.writeStream.foreachBatch(run.batch).option("checkpointLocation", str(run.sink.checkpoint))
-    if once:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{max(1, round(interval * 1000))} milliseconds")
-    try:
-        query = writer.start()
         try:
             # Short waits: a signal handler of Python runs only between them.
             while not query.awaitTermination(0.2):  # type: ignore[arg-type]
                 if stop.is_set():
-                    with run.busy:
+                    with self.busy:
                         query.stop()
+        except PySparkException as error:
+            hint = "nothing is lost: a restart goes on here"
+            raise TwigcastError("run-failed", _cause(str(error)), hint=hint) from error
         finally:
             query.stop()
-    except PySparkException as error:
-        raise TwigcastError("run-failed", _cause(str(error)), hint="nothing is lost: a restart goes on here") from error
 
 
 def _forget_others(snapshot: Snapshot) -> None:

@@ -33,8 +33,6 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
     # The default (4 MiB per file) would spread a thousand small messages over dozens of tasks.
     "spark.sql.files.openCostInBytes": str(16 << 10),
-    # Above this many paths Spark lists files by a distributed job, which costs more than it saves here.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.streaming.metricsEnabled": "false",
 }
 
