@@ -30,7 +30,11 @@ class Explanation:
     """Subscriptions that have the same path."""
 
     def __str__(self) -> str:
-        lines = [f"query      {self.query}", f"path       {self.path}", "evaluation shared, one trie look-up per element"]
+        lines = [
+            f"query      {self.query}",
+            f"path       {self.path}",
+            "evaluation shared, one trie look-up per element",
+        ]
         lines += [f"  step {i}   {step}" for i, step in enumerate(self.steps, 1)]
         lines.append(f"shared with {self.shared_with} subscription{'' if self.shared_with == 1 else 's'}")
         return "\n".join(lines)

@@ -172,7 +172,9 @@ class Engine:
             data, end = self.kernel.match_column(xml, start, max_matches, order, limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
-            yield pa.RecordBatch.from_arrays([ids.slice(start, end - start), matches, error], ["id", "matches", "error"])
+            yield pa.RecordBatch.from_arrays(
+                [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
+            )
             start = end
             if start >= len(xml):
                 return

@@ -32,7 +32,10 @@ def save(engine: Engine, path: Path) -> None:
     codes, path_ends, sub_ends = (array("I", bytes(b)) for b in engine.kernel.steps(numbers))
     flat = pa.ListArray.from_arrays(_offsets(path_ends), pa.array(codes, pa.uint32()))
     table = pa.table(
-        {"id": engine.ids.take(pa.array(numbers, pa.int64())), "paths": pa.ListArray.from_arrays(_offsets(sub_ends), flat)},
+        {
+            "id": engine.ids.take(pa.array(numbers, pa.int64())),
+            "paths": pa.ListArray.from_arrays(_offsets(sub_ends), flat),
+        },
         metadata={
             "symbols": json.dumps(engine.kernel.symbols()),
             "namespaces": json.dumps(engine.namespaces),

@@ -6,5 +6,7 @@
 pub mod engine;
 pub mod names;
 pub mod paths;
+pub mod shapes;
 pub mod sorted;
+pub mod values;
 pub mod xml;

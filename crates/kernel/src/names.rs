@@ -18,9 +18,31 @@ pub const INSTRUCTION: Sym = 6;
 pub const OTHER: Sym = 8;
 /// An attribute whose name no subscription mentions.
 pub const OTHER_ATTRIBUTE: Sym = 9;
+/// Any node but an attribute (`node()` as a test in patterns; never occurs in a message).
+pub const NODE: Sym = 10;
 const FIRST: Sym = 16;
+/// Set in the symbols that stand for a value a node has, the leaves below all others: `path = "x"` is a path whose
+/// last step is the value.
+const VALUE: Sym = 1 << 30;
 /// No symbol.
 pub const NO_SYM: Sym = u32::MAX;
+
+/// The symbol of a string constant.
+#[inline(always)]
+pub fn string_value(constant: u32) -> Sym {
+    VALUE | constant << 2
+}
+
+/// The symbol of a number constant.
+#[inline(always)]
+pub fn number_value(constant: u32) -> Sym {
+    VALUE | constant << 2 | 2
+}
+
+#[inline(always)]
+pub fn is_value(sym: Sym) -> bool {
+    sym & (VALUE | 1) == VALUE
+}
 
 #[inline(always)]
 pub fn is_attribute(sym: Sym) -> bool {
@@ -30,7 +52,7 @@ pub fn is_attribute(sym: Sym) -> bool {
 /// True for the symbols that stand for elements in a message.
 #[inline(always)]
 pub fn is_element(sym: Sym) -> bool {
-    sym & 1 == 0 && !matches!(sym, TEXT | COMMENT | INSTRUCTION)
+    sym & (VALUE | 1) == 0 && !matches!(sym, TEXT | COMMENT | INSTRUCTION)
 }
 
 /// What a symbol is called.
@@ -192,7 +214,7 @@ impl Names {
     /// The namespace wildcard that a symbol of a message satisfies besides itself, or `NO_SYM`.
     #[inline]
     pub fn also(&self, sym: Sym) -> Sym {
-        if sym < FIRST {
+        if sym < FIRST || sym & VALUE != 0 {
             return NO_SYM;
         }
         let any = self.any_in[self.names[((sym - FIRST) / 2) as usize].ns as usize][is_attribute(sym) as usize];

@@ -2,8 +2,10 @@
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
-use twigcast_kernel::xml::{Limits, Reader, Sink, Tag, XmlError, CODES};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use twigcast_kernel::xml::{
+    decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Tag, Text, XmlError, CODES,
+};
 
 pub type Error = (&'static str, String, u32, u32, u64);
 
@@ -44,6 +46,153 @@ impl Sink for Count {
     }
     #[inline(always)]
     fn end(&mut self, _: u32, _: u32) {}
+}
+
+/// What a document says, for comparison with another parser.
+enum Event {
+    Start {
+        uri: String,
+        local: String,
+        attributes: Vec<(String, String, String)>,
+    },
+    End,
+    Text(String),
+    Comment(String),
+    Instruction(String, String),
+}
+
+/// Collects events; numbers every namespace, since the tests want their names back.
+struct Collect {
+    events: Vec<Event>,
+    uris: Vec<String>,
+    text: Vec<u8>,
+}
+
+fn string(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn lines(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    decode_line_ends(bytes, &mut out);
+    string(&out)
+}
+
+impl Collect {
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.events.push(Event::Text(string(&self.text)));
+            self.text.clear();
+        }
+    }
+}
+
+impl Sink for Collect {
+    fn namespace(&mut self, uri: &[u8]) -> NsId {
+        let uri = string(uri);
+        let id = self
+            .uris
+            .iter()
+            .position(|known| *known == uri)
+            .unwrap_or_else(|| {
+                self.uris.push(uri);
+                self.uris.len() - 1
+            });
+        NsId(id as u32)
+    }
+    fn start(&mut self, tag: &Tag<'_>) {
+        self.flush();
+        let attributes = tag.attrs.iter().map(|attr| {
+            let raw = &tag.src[attr.value as usize..attr.value_end as usize];
+            let mut value = Vec::new();
+            if attr.plain {
+                value.extend_from_slice(raw);
+            } else {
+                decode_attribute(raw, &mut value);
+            }
+            let local = &tag.src[attr.local as usize..attr.name_end as usize];
+            (
+                self.uris[attr.ns.0 as usize].clone(),
+                string(local),
+                string(&value),
+            )
+        });
+        let attributes = attributes.collect();
+        let uri = self.uris[tag.ns.0 as usize].clone();
+        self.events.push(Event::Start {
+            uri,
+            local: string(tag.local()),
+            attributes,
+        });
+    }
+    fn end(&mut self, _: u32, _: u32) {
+        self.flush();
+        self.events.push(Event::End);
+    }
+    fn text(&mut self, text: &Text<'_>) {
+        text.decode(&mut self.text);
+    }
+    fn comment(&mut self, src: &[u8], start: u32, end: u32) {
+        self.flush();
+        self.events.push(Event::Comment(lines(
+            &src[start as usize + 4..end as usize - 3],
+        )));
+    }
+    fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
+        self.flush();
+        let whole = lines(&src[start as usize + 2..end as usize - 2]);
+        let (target, data) = whole.split_once([' ', '\t', '\n']).unwrap_or((&whole, ""));
+        let data = data.trim_start_matches([' ', '\t', '\n']);
+        self.events
+            .push(Event::Instruction(target.into(), data.into()));
+    }
+}
+
+fn tuple<'py>(py: Python<'py>, event: Event) -> PyResult<Bound<'py, PyTuple>> {
+    match event {
+        Event::Start {
+            uri,
+            local,
+            attributes,
+        } => ("start", uri, local, attributes).into_pyobject(py),
+        Event::End => ("end",).into_pyobject(py),
+        Event::Text(text) => ("text", text).into_pyobject(py),
+        Event::Comment(text) => ("comment", text).into_pyobject(py),
+        Event::Instruction(target, data) => ("pi", target, data).into_pyobject(py),
+    }
+}
+
+/// The events of a message, or the error as `validate` gives it. `portable`: without SIMD.
+#[pyfunction]
+#[pyo3(signature = (data, limits=None, *, portable=false))]
+fn events<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    limits: Option<&Bound<'py, PyDict>>,
+    portable: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let limits = self::limits(limits)?;
+    let mut sink = Collect {
+        events: Vec::new(),
+        uris: vec![String::new()],
+        text: Vec::new(),
+    };
+    let read = py.detach(|| {
+        let mut reader = if portable {
+            Reader::portable()
+        } else {
+            Reader::new()
+        };
+        reader.read(data, &limits, &mut sink)
+    });
+    if let Err(e) = read {
+        return Ok(error(e).into_pyobject(py)?.into_any());
+    }
+    let list = PyList::empty(py);
+    for event in sink.events {
+        list.append(tuple(py, event)?)?;
+    }
+    Ok(list.into_any())
 }
 
 /// None, or why the message is not well-formed: (code, message, line, column, offset).
@@ -89,6 +238,7 @@ fn error_codes() -> Vec<(&'static str, &'static str)> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(validate, m)?)?;
+    m.add_function(wrap_pyfunction!(events, m)?)?;
     m.add_function(wrap_pyfunction!(parse_only, m)?)?;
     m.add_function(wrap_pyfunction!(error_codes, m)?)?;
     Ok(())

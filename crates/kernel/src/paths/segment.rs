@@ -3,14 +3,15 @@
 //! mostly ascending memory access (KERNEL.md §2.5).
 
 use super::{PathId, Step, NONE};
-use crate::names::{is_attribute, Names, Sym, ANY, COMMENT, INSTRUCTION, OTHER, OTHER_ATTRIBUTE, TEXT};
+use crate::names::{is_attribute, is_value, Names, Sym, ANY, COMMENT, INSTRUCTION, OTHER, OTHER_ATTRIBUTE, TEXT};
 
-/// What a state can follow: a hash of the element names, and one bit each for `*`, attributes and leaves.
+/// What a state can follow: a hash of the element names, and one bit each for `*`, attributes, leaves and values.
 pub type Mask = u32;
 pub const STAR: Mask = 1 << 31;
 pub const ATTRIBUTES: Mask = 1 << 30;
 pub const LEAVES: Mask = 1 << 29;
-const NAME_BITS: u32 = 29;
+pub const VALUES: Mask = 1 << 28;
+const NAME_BITS: u32 = 28;
 
 /// The mask bit of a test.
 #[inline(always)]
@@ -19,6 +20,8 @@ pub fn bit(test: Sym) -> Mask {
         STAR
     } else if is_attribute(test) {
         ATTRIBUTES
+    } else if is_value(test) {
+        VALUES
     } else if matches!(test, TEXT | COMMENT | INSTRUCTION) {
         LEAVES
     } else {

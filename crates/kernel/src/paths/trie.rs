@@ -8,11 +8,11 @@
 use super::bypass::Bypass;
 use super::index::{Change, PathIndex};
 use super::laminar::{Hits, Interval, Laminar};
-use super::segment::{Entry, Input, Mask, Segment, ATTRIBUTES, LEAVES};
+use super::segment::{Entry, Input, Mask, Segment, ATTRIBUTES, LEAVES, VALUES};
 use super::sets::{SetId, Sets, EMPTY};
 use super::tab::Tab;
 use super::{align, PathId, NONE};
-use crate::names::{is_attribute, is_element, Sym};
+use crate::names::{is_attribute, is_element, is_value, Sym};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ mod flag {
     pub const COMPILED: u16 = 8;
     /// The node has positions added since it was made.
     pub const EXTRA: u16 = 16;
+    /// Some path may go on to the node's value.
+    pub const VALUES: u16 = 32;
 }
 
 /// What every visit reads.
@@ -285,10 +287,13 @@ impl Trie {
     }
 
     fn admit_test(&mut self, index: &PathIndex, path: PathId) {
-        if let Some(last) = index.steps(path).last() {
-            if is_attribute(last.test()) {
+        for step in index.steps(path).iter().rev().take(2) {
+            let test = step.test();
+            if is_attribute(test) {
                 self.common |= flag::ATTRIBUTES;
-            } else if !is_element(last.test()) {
+            } else if is_value(test) {
+                self.common |= flag::VALUES;
+            } else if !is_element(test) {
                 self.common |= flag::LEAVES;
             }
         }
@@ -357,6 +362,12 @@ impl Trie {
     #[inline(always)]
     pub fn wants_leaves(&self) -> bool {
         self.wants(flag::LEAVES)
+    }
+
+    /// Does the value of the current node matter?
+    #[inline(always)]
+    pub fn wants_values(&self) -> bool {
+        self.wants(flag::VALUES)
     }
 
     #[inline(always)]
@@ -506,7 +517,8 @@ impl Trie {
         let refs = self.refs.len();
         let node = self.derive(parent, &input);
         if may_share {
-            if let Some(same) = self.fold(parent, &node) {
+            let barren = stops && node.g0 == node.a1;
+            if let Some(same) = if barren { Some(DEAD) } else { self.fold(parent, &node) } {
                 self.refs.truncate(refs);
                 self.aliases.push((parent, sym));
                 self.tab.set(parent, sym, same);
@@ -531,14 +543,16 @@ impl Trie {
     fn flags_of(&self, node: &Cold) -> u16 {
         let own = self.refs[node.g0 as usize..node.o0 as usize].iter().fold(0, |m, &s| m | self.sets.mask(s));
         let mask = own | node.inherited;
+        let element = is_element(node.sym);
         let mut flags = 0;
-        if is_element(node.sym) {
-            if mask & ATTRIBUTES != 0 {
-                flags |= flag::ATTRIBUTES;
-            }
-            if mask & LEAVES != 0 {
-                flags |= flag::LEAVES;
-            }
+        if element && mask & ATTRIBUTES != 0 {
+            flags |= flag::ATTRIBUTES;
+        }
+        if element && mask & LEAVES != 0 {
+            flags |= flag::LEAVES;
+        }
+        if own & VALUES != 0 {
+            flags |= flag::VALUES; // a value is reached by `/` only
         }
         flags
     }

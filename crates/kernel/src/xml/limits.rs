@@ -32,7 +32,7 @@ impl Default for Limits {
             max_bytes: 64 << 20,
             max_depth: 1_024,
             max_attributes: 1_024,
-            max_name: 4_096,
+            max_name: 8_192,
             max_expansion: 8 << 20,
             max_amplification: 100,
             max_entity_depth: 20,

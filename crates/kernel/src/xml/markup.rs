@@ -149,9 +149,12 @@ pub(super) fn char_reference(src: &[u8], start: usize) -> Result<usize> {
 
 #[cold]
 #[inline(never)]
-pub(super) fn undeclared<T>(src: &[u8], at: usize, name: (usize, usize)) -> Result<T> {
-    let message = format!("entity {} is not declared", show(&src[name.0..name.1]));
-    Err(fault(code::UNDECLARED_ENTITY, at, message))
+pub(super) fn undeclared<T>(name: &[u8], at: usize) -> Result<T> {
+    Err(fault(
+        code::UNDECLARED_ENTITY,
+        at,
+        format!("entity {} is not declared", show(name)),
+    ))
 }
 
 /// Reads `SYSTEM "…"` or `PUBLIC "…" "…"` at `start`; answers the offset past it, or nothing where there is

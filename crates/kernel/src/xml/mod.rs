@@ -2,13 +2,18 @@
 
 mod chars;
 mod decode;
+mod dtd;
+mod encoding;
+mod entities;
 mod error;
 mod limits;
 mod markup;
+mod models;
 mod names;
 mod namespaces;
 mod prolog;
 mod reader;
+mod rewrite;
 mod scan;
 mod sink;
 mod walk;

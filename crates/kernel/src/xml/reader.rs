@@ -1,9 +1,13 @@
 //! The reader: finds out how a message is to be read, reads it, and says where an error is.
 
-use super::chars::at;
+use super::chars::verify;
+use super::dtd;
+use super::encoding::{self, Encoding};
+use super::entities::Budget;
 use super::error::{code, fault, line_column, Fault, Result, XmlError};
 use super::limits::{Limits, ADDRESSABLE};
-use super::prolog::{self, Declaration, Misc};
+use super::prolog::{self, Declaration, Doctype, Misc};
+use super::rewrite::{Map, Rewriter};
 use super::scan::Portable;
 use super::sink::Sink;
 use super::walk::{walk, Plain, Scratch};
@@ -13,7 +17,21 @@ pub struct Reader {
     avx2: bool,
     scratch: Scratch,
     misc: Vec<Misc>,
+    /// The message in UTF-8, if it came in another encoding.
+    text: Vec<u8>,
+    /// The plain form of the message, if its DTD changes its content.
+    plain: Vec<u8>,
 }
+
+/// An internal subset: where it begins, and what decides how it is read.
+struct Subset {
+    past: usize,
+    external: bool,
+    standalone: bool,
+}
+
+/// Memory that a reader keeps for the next message; what a larger one took is given back.
+const KEEP: usize = 1 << 20;
 
 impl Default for Reader {
     fn default() -> Self {
@@ -41,6 +59,8 @@ impl Reader {
             avx2: false,
             scratch: Scratch::new(),
             misc: Vec::new(),
+            text: Vec::new(),
+            plain: Vec::new(),
         }
     }
 
@@ -51,52 +71,215 @@ impl Reader {
         limits: &Limits,
         sink: &mut S,
     ) -> std::result::Result<(), XmlError> {
-        self.read_utf8(bytes, limits, sink)
-            .map_err(|fault| locate(bytes, *fault))
+        let most = limits.max_bytes.min(ADDRESSABLE);
+        if bytes.len() as u64 > most {
+            let message = format!("a message of {} bytes; the limit is {most}", bytes.len());
+            return Err(XmlError {
+                code: code::LIMIT_SIZE,
+                message,
+                line: 1,
+                column: 1,
+                offset: 0,
+            });
+        }
+        let result = self.read_any(bytes, limits, sink);
+        if bytes.len() > KEEP || self.plain.capacity() > KEEP {
+            self.scratch.shrink();
+            self.misc = Vec::new();
+            self.text = Vec::new();
+            self.plain = Vec::new();
+        }
+        result
     }
 
-    fn read_utf8<S: Sink>(&mut self, src: &[u8], limits: &Limits, sink: &mut S) -> Result<()> {
-        if src.len() as u64 > limits.max_bytes.min(ADDRESSABLE) {
-            let most = limits.max_bytes.min(ADDRESSABLE);
-            let message = format!("a message of {} bytes; the limit is {most}", src.len());
-            return Err(fault(code::LIMIT_SIZE, 0, message));
-        }
-        let start = if src.starts_with(b"\xEF\xBB\xBF") {
-            3
-        } else {
-            0
-        };
+    fn read_any<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        sink: &mut S,
+    ) -> std::result::Result<(), XmlError> {
+        let in_place = |fault: Box<Fault>| locate(bytes, *fault, |at| at);
+        let (mut encoding, mark) = encoding::detect(bytes).map_err(in_place)?;
         let mut declared = Declaration::default();
-        if at(src, start + 1) == b'?' && prolog::has_declaration(src, start) {
-            declared = prolog::declaration(src, start)?;
-        }
-        self.misc.clear();
-        let mut doctype = None;
-        let body = prolog::misc(
-            src,
-            start.max(declared.end),
-            &mut self.misc,
-            &mut doctype,
-            limits.max_name,
-        )?;
-        let lenient = doctype.is_some_and(|d| d.external) && !declared.standalone;
-        sink.begin(src);
-        for misc in &self.misc {
-            if misc.comment {
-                sink.comment(src, misc.start, misc.end);
-            } else {
-                sink.instruction(src, misc.start, misc.end);
+        if !matches!(encoding, Encoding::Utf16 { .. }) && prolog::has_declaration(bytes, mark) {
+            declared = prolog::declaration(bytes, mark).map_err(in_place)?;
+            if let Some((from, to)) = declared.encoding {
+                encoding =
+                    encoding::declared(&bytes[from..to], from, encoding, mark).map_err(in_place)?;
             }
         }
-        self.walk(
-            &Plain {
+        if encoding == Encoding::Utf8
+            || (bytes.is_ascii() && !matches!(encoding, Encoding::Utf16 { .. }))
+        {
+            return self.read_utf8(bytes, mark, declared, limits, sink, |at| at);
+        }
+        let mut text = std::mem::take(&mut self.text);
+        let transcoded = encoding.transcode(&bytes[mark..], &mut text);
+        let original = |at: usize| mark + encoding.original_length(&text[..at]);
+        let result = transcoded.and_then(|()| {
+            if text.len() as u64 > ADDRESSABLE {
+                return Err(fault(
+                    code::LIMIT_SIZE,
+                    0,
+                    "the message in UTF-8 is 4 GiB or more",
+                ));
+            }
+            let mut declared = Declaration::default();
+            if prolog::has_declaration(&text, 0) {
+                declared = prolog::declaration(&text, 0)?;
+                if let Some((from, to)) = declared.encoding {
+                    encoding::declared(&text[from..to], from, encoding, mark)?;
+                }
+            }
+            Ok(declared)
+        });
+        let result = match result {
+            Err(fault) => Err(locate(&text, *fault, original)),
+            Ok(declared) => self.read_utf8(&text, 0, declared, limits, sink, original),
+        };
+        self.text = text;
+        result
+    }
+
+    /// Reads a message in UTF-8 whose content begins at `start`. `original` leads from its offsets to those of the
+    /// message as it was given.
+    fn read_utf8<S: Sink>(
+        &mut self,
+        src: &[u8],
+        start: usize,
+        declared: Declaration,
+        limits: &Limits,
+        sink: &mut S,
+        original: impl Fn(usize) -> usize,
+    ) -> std::result::Result<(), XmlError> {
+        let mut misc = std::mem::take(&mut self.misc);
+        misc.clear();
+        let mut doctype = None;
+        let prolog = prolog::misc(
+            src,
+            start.max(declared.end),
+            &mut misc,
+            &mut doctype,
+            limits.max_name,
+        );
+        let result = match (prolog, doctype) {
+            (
+                Ok(past),
+                Some(Doctype {
+                    external,
+                    subset: Some(_),
+                }),
+            ) => {
+                let subset = Subset {
+                    past,
+                    external,
+                    standalone: declared.standalone,
+                };
+                self.read_subset(src, subset, &mut misc, limits, sink)
+                    .map_err(|fault| locate(src, *fault, original))
+            }
+            (Ok(body), doctype) => {
+                let lenient = doctype.is_some_and(|d| d.external) && !declared.standalone;
+                self.deliver(
+                    &Plain {
+                        src,
+                        body,
+                        lenient,
+                        limits,
+                    },
+                    &misc,
+                    sink,
+                )
+                .map_err(|fault| locate(src, *fault, original))
+            }
+            (Err(fault), _) => Err(locate(src, *fault, original)),
+        };
+        self.misc = misc;
+        result
+    }
+
+    /// Reads a document with an internal subset.
+    #[cold]
+    #[inline(never)]
+    fn read_subset<S: Sink>(
+        &mut self,
+        src: &[u8],
+        subset: Subset,
+        misc: &mut Vec<Misc>,
+        limits: &Limits,
+        sink: &mut S,
+    ) -> Result<()> {
+        let Subset {
+            past,
+            external,
+            standalone,
+        } = subset;
+        verify(src, 0, src.len(), true)?;
+        let mut budget = Budget::new(limits, src.len());
+        let (mut dtd, past) = dtd::read(src, past, external, standalone, &mut budget)?;
+        if dtd.changes_nothing() {
+            let body = prolog::misc(
                 src,
-                body,
-                lenient,
-                limits,
-            },
-            sink,
-        )
+                past,
+                misc,
+                &mut Some(Doctype {
+                    external,
+                    subset: None,
+                }),
+                limits.max_name,
+            )?;
+            let lenient = dtd.general.unread && !standalone;
+            return self.deliver(
+                &Plain {
+                    src,
+                    body,
+                    lenient,
+                    limits,
+                },
+                misc,
+                sink,
+            );
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        let mut map = Map::default();
+        let mut rewriter = Rewriter::new(&mut dtd, &mut budget, &mut plain, &mut map);
+        for misc in misc.iter() {
+            rewriter.copy(src, misc.start as usize, misc.end as usize);
+        }
+        let rewritten = rewriter.run(src, past);
+        let doc = Plain {
+            src: &plain,
+            body: 0,
+            lenient: false,
+            limits,
+        };
+        let walked = self.deliver(&doc, &[], sink);
+        let cut = plain.len();
+        self.plain = plain;
+        match (rewritten, walked) {
+            (Ok(true), Ok(())) => Ok(()),
+            (Ok(_), Err(fault)) => Err(map.back(fault)),
+            (Ok(false), Ok(())) => Err(map.back(fault(
+                code::BAD_MARKUP,
+                cut,
+                "the message is not well-formed here",
+            ))),
+            // What was written before the rewriter gave up may have an error that comes first.
+            (Err(_), Err(fault)) if fault.at < cut => Err(map.back(fault)),
+            (Err(fault), _) => Err(fault),
+        }
+    }
+
+    fn deliver<S: Sink>(&mut self, doc: &Plain<'_>, misc: &[Misc], sink: &mut S) -> Result<()> {
+        sink.begin(doc.src);
+        for misc in misc {
+            if misc.comment {
+                sink.comment(doc.src, misc.start, misc.end);
+            } else {
+                sink.instruction(doc.src, misc.start, misc.end);
+            }
+        }
+        self.walk(doc, sink)
     }
 
     fn walk<S: Sink>(&mut self, doc: &Plain<'_>, sink: &mut S) -> Result<()> {
@@ -115,22 +298,20 @@ unsafe fn walk_avx2<S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, sink: &mut 
     walk::<super::scan::Avx2, S>(doc, scratch, sink)
 }
 
+/// The error that a fault at an offset of `src` is; `original` leads to offsets of the message as it was given.
 #[cold]
-fn locate(src: &[u8], fault: Fault) -> XmlError {
+fn locate(src: &[u8], fault: Fault, original: impl Fn(usize) -> usize) -> XmlError {
     let (line, column) = line_column(src, fault.at);
     let mut message = fault.message;
     if let Some((words, at)) = fault.related {
         let (line, column) = line_column(src, at);
         message = format!("{message} {words} {line}:{column}");
-        if words.starts_with('(') {
-            message.push(')');
-        }
     }
     XmlError {
         code: fault.code,
         message,
         line,
         column,
-        offset: fault.at as u64,
+        offset: original(fault.at.min(src.len())) as u64,
     }
 }

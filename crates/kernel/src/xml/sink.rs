@@ -81,6 +81,17 @@ impl<'a> Text<'a> {
     pub fn raw(&self) -> &'a [u8] {
         &self.src[self.start as usize..self.end as usize]
     }
+    /// Appends the value of the run, whatever its kind.
+    #[inline]
+    pub fn decode(&self, out: &mut Vec<u8>) {
+        if self.plain {
+            out.extend_from_slice(self.raw());
+        } else if self.cdata {
+            super::decode::decode_line_ends(self.raw(), out);
+        } else {
+            super::decode::decode_text(self.raw(), out);
+        }
+    }
 }
 
 /// The consumer of a document. Everything but `start` and `end` has a default that ignores the event; the

@@ -423,7 +423,7 @@ fn special_text(
                     markup::reference(src, s, doc.limits.max_name)?
                 {
                     if !doc.lenient {
-                        return markup::undeclared(src, s, (name, end));
+                        return markup::undeclared(&src[name..end], s);
                     }
                 }
             }
@@ -452,17 +452,13 @@ fn special_value<V: Scan>(doc: &Plain<'_>, mut e: usize, quote: u8, open: usize)
             b'&' => {
                 let (what, past) = markup::reference(src, e, doc.limits.max_name)?;
                 if let (Reference::Entity(name, end), false) = (what, doc.lenient) {
-                    return markup::undeclared(src, e, (name, end));
+                    return markup::undeclared(&src[name..end], e);
                 }
                 e = past;
             }
             b'<' => {
-                return Err(fault(
-                    code::LT_IN_ATTRIBUTE,
-                    e,
-                    "< in an attribute value; write &lt;",
-                )
-                .related("(the value opens at", open))
+                return Err(fault(code::LT_IN_ATTRIBUTE, e, "< in the attribute value")
+                    .related("opened at", open))
             }
             b'\t' | b'\n' | b'\r' => e += 1,
             _ => {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from twigcast.subscriptions import Subscription
+from twigcast.engine import Subscription
 from twigcast.workload.feeds import alerts, news, payments
 from twigcast.workload.feeds.interests import SAMPLE, interests
 from twigcast.workload.feeds.markup import Dice
@@ -33,7 +33,7 @@ class Feed:
         prefixes = {uri: prefix for prefix, uri in self.namespaces.items()} | {XML: "xml"}
         queries = interests(self.messages(SAMPLE, seed), prefixes, seed)
         for number, query in enumerate(islice(queries, count), start=1):
-            yield Subscription(query, id=f"{self.name}-{number}", namespaces=self.namespaces)
+            yield Subscription(f"{self.name}-{number}", query, self.namespaces)
 
 
 FEEDS: Mapping[str, Feed] = {

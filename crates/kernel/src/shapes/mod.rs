@@ -1,0 +1,11 @@
+//! Tree patterns: what a subscription asks of a message beyond one linear path.
+//!
+//! [`program`] is a pattern with numbered slots for its constants, so that all subscriptions of one shape share it;
+//! [`nodes`] is the message as a flat table; [`search`] and [`bulk`] evaluate the one over the other.
+
+pub mod bulk;
+pub mod nodes;
+pub mod program;
+pub mod search;
+pub mod star;
+pub mod store;

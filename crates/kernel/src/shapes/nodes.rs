@@ -1,0 +1,189 @@
+//! A message as a flat table of nodes in document order, with values as spans of the plain document. One table is
+//! filled over and over; it holds nothing but what some pattern can ask for.
+
+use crate::names::{is_attribute, is_element, Sym, NO_SYM, TEXT};
+use crate::xml::{decode_attribute, decode_line_ends, decode_text};
+
+/// Index of a node. 0 is the document.
+pub type NodeIx = u32;
+
+#[derive(Clone, Copy, Debug)]
+pub struct NodeRec {
+    pub sym: Sym,
+    pub parent: NodeIx,
+    /// One past the last node of the subtree.
+    pub end: NodeIx,
+    /// For elements, text and the document the range of `chunks` that make up the string-value; for attributes,
+    /// comments and PIs the value is the span `v0..v1` itself.
+    v0: u32,
+    v1: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Chunk {
+    start: u32,
+    end: u32,
+    plain: bool,
+    cdata: bool,
+}
+
+/// A node's place in the plain document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Default)]
+pub struct Nodes {
+    pub recs: Vec<NodeRec>,
+    /// Where elements, attributes and leaves lie, if asked for.
+    places: Vec<Place>,
+    /// Attribute values that are not plain, by node.
+    coded: Vec<NodeIx>,
+    chunks: Vec<Chunk>,
+    cur: NodeIx,
+    /// The text node that the next run of text belongs to, if it is still open.
+    open_text: bool,
+}
+
+impl Nodes {
+    pub fn begin(&mut self) {
+        self.recs.clear();
+        self.places.clear();
+        self.coded.clear();
+        self.chunks.clear();
+        self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0 });
+        self.places.push(Place { start: 0, end: 0 });
+        self.cur = 0;
+        self.open_text = false;
+    }
+
+    #[inline(always)]
+    pub fn open(&mut self, sym: Sym, start: u32) -> NodeIx {
+        self.open_text = false;
+        let ix = self.recs.len() as NodeIx;
+        let at = self.chunks.len() as u32;
+        self.recs.push(NodeRec { sym, parent: self.cur, end: 0, v0: at, v1: at });
+        self.places.push(Place { start, end: start });
+        self.cur = ix;
+        ix
+    }
+
+    #[inline(always)]
+    pub fn close(&mut self, past: u32) {
+        self.open_text = false;
+        let (end, chunks) = (self.recs.len() as u32, self.chunks.len() as u32);
+        let r = &mut self.recs[self.cur as usize];
+        (r.end, r.v1) = (end, chunks);
+        self.places[self.cur as usize].end = past;
+        self.cur = r.parent;
+    }
+
+    /// The document ends.
+    pub fn finish(&mut self) {
+        self.open_text = false;
+        let (end, chunks) = (self.recs.len() as u32, self.chunks.len() as u32);
+        let r = &mut self.recs[0];
+        (r.end, r.v1) = (end, chunks);
+    }
+
+    /// An attribute, comment or PI with the span of its value; `plain` says that its bytes are its value.
+    #[inline(always)]
+    pub fn leaf(&mut self, sym: Sym, value: (u32, u32), place: Place, plain: bool) -> NodeIx {
+        self.open_text = false;
+        let ix = self.recs.len() as NodeIx;
+        self.recs.push(NodeRec { sym, parent: self.cur, end: ix + 1, v0: value.0, v1: value.1 });
+        self.places.push(place);
+        if !plain {
+            self.coded.push(ix);
+        }
+        ix
+    }
+
+    /// A run of character data. True if it begins a new text node.
+    #[inline(always)]
+    pub fn text(&mut self, start: u32, end: u32, plain: bool, cdata: bool) -> bool {
+        let at = self.chunks.len() as u32;
+        self.chunks.push(Chunk { start, end, plain, cdata });
+        if self.open_text {
+            let last = self.recs.len() - 1;
+            self.recs[last].v1 = at + 1;
+            self.places[last].end = end;
+            return false;
+        }
+        self.open_text = true;
+        let ix = self.recs.len() as NodeIx;
+        self.recs.push(NodeRec { sym: TEXT, parent: self.cur, end: ix + 1, v0: at, v1: at + 1 });
+        self.places.push(Place { start, end });
+        true
+    }
+
+    /// Text is open: the last node is a text node that may still grow.
+    #[inline(always)]
+    pub fn text_is_open(&self) -> bool {
+        self.open_text
+    }
+
+    #[inline(always)]
+    pub fn current(&self) -> NodeIx {
+        self.cur
+    }
+
+    #[inline(always)]
+    pub fn last(&self) -> NodeIx {
+        self.recs.len() as NodeIx - 1
+    }
+
+    pub fn place(&self, n: NodeIx) -> Place {
+        self.places[n as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.recs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.recs.is_empty()
+    }
+
+    /// The string-value of a node; of an open element, as far as it is read. `scratch` holds it where it is not
+    /// one run of plain bytes.
+    #[inline]
+    pub fn value<'a>(&self, src: &'a [u8], n: NodeIx, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let r = &self.recs[n as usize];
+        if is_attribute(r.sym) && n != 0 || !(is_element(r.sym) || r.sym == TEXT || n == 0) {
+            let raw = &src[r.v0 as usize..r.v1 as usize];
+            if self.coded.is_empty() || self.coded.binary_search(&n).is_err() {
+                return raw;
+            }
+            scratch.clear();
+            if is_attribute(r.sym) {
+                decode_attribute(raw, scratch);
+            } else {
+                decode_line_ends(raw, scratch);
+            }
+            return scratch;
+        }
+        let open = r.end == 0;
+        let to = if open { self.chunks.len() } else { r.v1 as usize };
+        match &self.chunks[r.v0 as usize..to] {
+            [] => b"",
+            [c] if c.plain => &src[c.start as usize..c.end as usize],
+            chunks => {
+                scratch.clear();
+                for c in chunks {
+                    let raw = &src[c.start as usize..c.end as usize];
+                    if c.plain {
+                        scratch.extend_from_slice(raw);
+                    } else if c.cdata {
+                        decode_line_ends(raw, scratch);
+                    } else {
+                        decode_text(raw, scratch);
+                    }
+                }
+                scratch
+            }
+        }
+    }
+}

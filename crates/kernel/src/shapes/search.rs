@@ -1,0 +1,270 @@
+//! A pattern over one message, node at a time: depth-first, stopping at the first witness. Fast where witnesses or
+//! failures are near, as they are in most messages; where they are not it gives up, and `bulk` decides.
+
+use super::nodes::{NodeIx, Nodes};
+use super::program::{passes, Counted, Node, Op, Pred, Twig, Value};
+use crate::names::{is_attribute, Names};
+use crate::values::constants::Constants;
+use crate::values::number::number;
+
+/// The message, and what is needed to read it.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    pub src: &'a [u8],
+    pub nodes: &'a Nodes,
+    pub names: &'a Names,
+    pub constants: &'a Constants,
+}
+
+/// The constants of one subscription by slot: the number of a string, or the bits of an `f64`.
+pub type Row<'a> = &'a [u64];
+
+/// A node's place among the siblings that pass the same test: position and last.
+pub type Place = (u32, u32);
+
+/// The search took too long; nothing is decided.
+pub struct GaveUp;
+
+pub struct Search<'a> {
+    message: Message<'a>,
+    fuel: u32,
+    scratch: Vec<u8>,
+}
+
+type Answer = Result<bool, GaveUp>;
+
+impl<'a> Search<'a> {
+    /// Visits at most about `fuel` nodes.
+    pub fn new(message: Message<'a>, fuel: u32) -> Search<'a> {
+        Search { message, fuel, scratch: vec![] }
+    }
+
+    /// Does the predicate hold for a node?
+    pub fn holds(&mut self, pred: &Pred, at: NodeIx, place: Place, row: Row<'_>) -> Answer {
+        Ok(match pred {
+            Pred::Bool(b) => *b,
+            Pred::And(ps) => {
+                for p in ps {
+                    if !self.holds(p, at, place, row)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Pred::Or(ps) => {
+                for p in ps {
+                    if self.holds(p, at, place, row)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Pred::Not(p) => !self.holds(p, at, place, row)?,
+            Pred::Exists(twig) => self.any(&twig.nodes, at, row, &mut |_, _| Ok(true))?,
+            Pred::NodeIs(test) => at != 0 && passes(self.message.names, self.message.nodes.recs[at as usize].sym, *test),
+            Pred::Text { value, equal, slot } => {
+                let want = self.message.constants.get(row[*slot as usize] as u32);
+                self.strings(value, at, row, &mut |s| (s == want) == *equal)?
+            }
+            Pred::Contains { value, slot } => {
+                let want = self.message.constants.get(row[*slot as usize] as u32);
+                self.strings(value, at, row, &mut |s| memchr::memmem::find(s, want).is_some())?
+            }
+            Pred::StartsWith { value, slot } => {
+                let want = self.message.constants.get(row[*slot as usize] as u32);
+                self.strings(value, at, row, &mut |s| s.starts_with(want))?
+            }
+            Pred::Number { value, op, slot } => {
+                let want = f64::from_bits(row[*slot as usize]);
+                self.numbers(value, at, row, *op, want)?
+            }
+            Pred::Position { of, op, n } => position_holds(*of, *op, *n, place),
+        })
+    }
+
+    fn numbers(&mut self, value: &Value, at: NodeIx, row: Row<'_>, op: Op, want: f64) -> Answer {
+        match value {
+            Value::Count(twig) => {
+                let n = self.collect(twig, at, row)?.len();
+                Ok(op.holds(n as f64, want))
+            }
+            Value::Length { .. } => self.strings(value, at, row, &mut |s| op.holds(length(s), want)),
+            Value::Str { .. } => self.strings(value, at, row, &mut |s| op.holds(number(s), want)),
+        }
+    }
+
+    /// Does the test hold for any of the strings (or the first)?
+    fn strings(&mut self, value: &Value, at: NodeIx, row: Row<'_>, test: &mut dyn FnMut(&[u8]) -> bool) -> Answer {
+        let (Value::Str { twig, first, normalize } | Value::Length { twig, first, normalize }) = value else {
+            return Ok(false);
+        };
+        let (first, normalize) = (*first, *normalize);
+        let mut check = |me: &mut Self, n: NodeIx| {
+            let mut scratch = std::mem::take(&mut me.scratch);
+            let value = me.message.nodes.value(me.message.src, n, &mut scratch);
+            let ok = if normalize { test(&normalize_space(value)) } else { test(value) };
+            me.scratch = scratch;
+            ok
+        };
+        if twig.nodes.is_empty() {
+            return Ok(check(self, at));
+        }
+        if !first {
+            return self.any(&twig.nodes, at, row, &mut |me, n| Ok(check(me, n)));
+        }
+        match self.first(twig, at, row)? {
+            Some(n) => Ok(check(self, n)),
+            None => Ok(test(b"")),
+        }
+    }
+
+    /// The first node in document order that the twig finds.
+    fn first(&mut self, twig: &Twig, at: NodeIx, row: Row<'_>) -> Result<Option<NodeIx>, GaveUp> {
+        let mut least = None;
+        // child steps alone are searched in document order
+        let ordered = !twig.nodes.iter().any(|n| n.step.descendant());
+        self.any(&twig.nodes, at, row, &mut |_, n| {
+            least = Some(least.map_or(n, |m: NodeIx| m.min(n)));
+            Ok(ordered)
+        })?;
+        Ok(least)
+    }
+
+    /// All nodes that the twig finds, in document order.
+    pub fn collect(&mut self, twig: &Twig, at: NodeIx, row: Row<'_>) -> Result<Vec<NodeIx>, GaveUp> {
+        let mut found = vec![];
+        self.any(&twig.nodes, at, row, &mut |_, n| {
+            found.push(n);
+            Ok(false)
+        })?;
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Calls `visit` for nodes that the trunk finds below `at` (some perhaps several times) until it says true.
+    fn any(
+        &mut self,
+        trunk: &[Node],
+        at: NodeIx,
+        row: Row<'_>,
+        visit: &mut dyn FnMut(&mut Self, NodeIx) -> Answer,
+    ) -> Answer {
+        let Some((node, rest)) = trunk.split_first() else {
+            return visit(self, at);
+        };
+        if node.positional {
+            return self.any_counted(node, rest, at, row, visit);
+        }
+        let recs = &self.message.nodes.recs;
+        let end = recs[at as usize].end;
+        let test = node.step.test();
+        let deep = node.step.descendant();
+        let attributes = is_attribute(test);
+        let mut n = at + 1;
+        while n < end {
+            self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+            let r = &recs[n as usize];
+            if passes(self.message.names, r.sym, test) {
+                let mut ok = true;
+                for f in &node.filters {
+                    if !self.holds(f, n, (1, 1), row)? {
+                        ok = false;
+                        break;
+                    }
+                }
+                if ok && self.any(rest, n, row, visit)? {
+                    return Ok(true);
+                }
+            }
+            // attributes come right after their element's start, before its content
+            if deep {
+                n += 1;
+            } else if attributes && !is_attribute(r.sym) {
+                return Ok(false);
+            } else {
+                n = r.end;
+            }
+        }
+        Ok(false)
+    }
+
+    /// A step with positional filters: positions count per parent.
+    fn any_counted(
+        &mut self,
+        node: &Node,
+        rest: &[Node],
+        at: NodeIx,
+        row: Row<'_>,
+        visit: &mut dyn FnMut(&mut Self, NodeIx) -> Answer,
+    ) -> Answer {
+        let recs = &self.message.nodes.recs;
+        let end = if node.step.descendant() { recs[at as usize].end } else { at + 1 };
+        let mut parent = at;
+        while parent < end {
+            self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+            let subtree = recs[parent as usize].end;
+            if subtree > parent + 1 {
+                let mut list = children(&self.message, parent, node);
+                self.fuel = self.fuel.checked_sub(list.len() as u32).ok_or(GaveUp)?;
+                for f in &node.filters {
+                    let last = list.len() as u32;
+                    let mut kept = vec![];
+                    for (i, &n) in list.iter().enumerate() {
+                        if self.holds(f, n, (i as u32 + 1, last), row)? {
+                            kept.push(n);
+                        }
+                    }
+                    list = kept;
+                }
+                for n in list {
+                    if self.any(rest, n, row, visit)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            parent += 1;
+        }
+        Ok(false)
+    }
+}
+
+/// Children (or attributes) of a node that pass the step's test.
+pub fn children(message: &Message<'_>, parent: NodeIx, node: &Node) -> Vec<NodeIx> {
+    let recs = &message.nodes.recs;
+    let end = recs[parent as usize].end;
+    let mut list = vec![];
+    let mut n = parent + 1;
+    while n < end {
+        if passes(message.names, recs[n as usize].sym, node.step.test()) {
+            list.push(n);
+        }
+        n = recs[n as usize].end;
+    }
+    list
+}
+
+pub fn position_holds(of: Counted, op: Op, n: f64, (position, last): Place) -> bool {
+    let x = match of {
+        Counted::Position => position,
+        Counted::Last => last,
+        Counted::FromEnd => last - position,
+    };
+    op.holds(x as f64, n)
+}
+
+/// Characters, not bytes.
+pub fn length(s: &[u8]) -> f64 {
+    s.iter().filter(|&&c| c & 0xc0 != 0x80).count() as f64
+}
+
+pub fn normalize_space(s: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(s.len());
+    for word in s.split(|c| matches!(c, b' ' | b'\t' | b'\n' | b'\r')).filter(|w| !w.is_empty()) {
+        if !out.is_empty() {
+            out.push(b' ');
+        }
+        out.extend_from_slice(word);
+    }
+    out
+}

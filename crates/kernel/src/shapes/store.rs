@@ -1,0 +1,214 @@
+//! Shapes and their subscriptions. A shape is a program; its subscriptions differ in their constants only and lie in
+//! *buckets*: those with the same access constants, as columns. A message reaches a bucket through the path engine,
+//! by a path that must be there, with the constant as its last step where there is one (the access predicate).
+
+use super::bulk::Bulk;
+use super::program::Program;
+use super::search::{Message, Search};
+use super::star::Star;
+use crate::names::Sym;
+use crate::paths::{PathId, Step};
+use hashbrown::HashMap;
+
+/// One way a message can reach a shape. A message that satisfies the shape has at least one of its access paths.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Access {
+    pub path: Vec<Step>,
+    /// The slot whose constant the path's last node has as its value.
+    pub slot: Option<u32>,
+}
+
+pub struct Shape {
+    pub program: Program,
+    pub access: Vec<Access>,
+    star: Option<Star>,
+    /// For each slot the column it has in buckets; `u32::MAX` where it is the bucket's own.
+    column_of: Vec<u32>,
+    pub subscriptions: usize,
+}
+
+pub struct Bucket {
+    pub shape: u32,
+    /// Constants that all rows share, by slot; 0 where they do not.
+    fixed: Vec<u64>,
+    columns: Vec<Vec<u64>>,
+    pub subs: Vec<u32>,
+    /// The number by which the path engine knows the bucket, and its paths there.
+    pub item: u32,
+    pub paths: Vec<PathId>,
+    key: (u32, Box<[Sym]>),
+}
+
+#[derive(Default)]
+pub struct Store {
+    shapes: Vec<Shape>,
+    buckets: Vec<Option<Bucket>>,
+    free: Vec<u32>,
+    keys: HashMap<(u32, Box<[Sym]>), u32>,
+}
+
+impl Store {
+    pub fn add_shape(&mut self, program: Program, access: Vec<Access>) -> u32 {
+        let star = Star::new(&program.pred);
+        // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
+        let shared = match &access[..] {
+            [one] => one.slot,
+            _ => None,
+        };
+        let mut next = 0;
+        let column_of = (0..program.slots.len() as u32)
+            .map(|slot| {
+                if Some(slot) == shared {
+                    return u32::MAX;
+                }
+                next += 1;
+                next - 1
+            })
+            .collect();
+        self.shapes.push(Shape { program, access, star, column_of, subscriptions: 0 });
+        self.shapes.len() as u32 - 1
+    }
+
+    pub fn shape(&self, shape: u32) -> Option<&Shape> {
+        self.shapes.get(shape as usize)
+    }
+
+    /// The bucket for these access constants, made by `open` (which names its item and paths) if it is new.
+    pub fn bucket(
+        &mut self,
+        shape: u32,
+        access: Box<[Sym]>,
+        row: &[u64],
+        open: impl FnOnce(&Shape) -> (u32, Vec<PathId>),
+    ) -> u32 {
+        let key = (shape, access);
+        if let Some(&b) = self.keys.get(&key) {
+            return b;
+        }
+        let s = &self.shapes[shape as usize];
+        let (item, paths) = open(s);
+        let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
+        let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
+        let bucket = Bucket { shape, fixed, columns: vec![vec![]; columns], subs: vec![], item, paths, key: key.clone() };
+        let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
+        if b as usize == self.buckets.len() {
+            self.buckets.push(Some(bucket));
+        } else {
+            self.buckets[b as usize] = Some(bucket);
+        }
+        self.keys.insert(key, b);
+        b
+    }
+
+    /// Appends a row; answers its place.
+    pub fn push(&mut self, bucket: u32, row: &[u64], sub: u32) -> u32 {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return 0 };
+        let shape = &mut self.shapes[b.shape as usize];
+        for (&c, &x) in shape.column_of.iter().zip(row) {
+            if c != u32::MAX {
+                b.columns[c as usize].push(x);
+            }
+        }
+        shape.subscriptions += 1;
+        b.subs.push(sub);
+        b.subs.len() as u32 - 1
+    }
+
+    /// Takes a row out; answers the subscription that took its place, and the bucket itself if that was the last.
+    pub fn take(&mut self, bucket: u32, row: u32) -> (Option<u32>, Option<Bucket>) {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return (None, None) };
+        self.shapes[b.shape as usize].subscriptions -= 1;
+        for c in &mut b.columns {
+            c.swap_remove(row as usize);
+        }
+        b.subs.swap_remove(row as usize);
+        let moved = b.subs.get(row as usize).copied();
+        if !b.subs.is_empty() {
+            return (moved, None);
+        }
+        let gone = self.buckets[bucket as usize].take();
+        if let Some(gone) = &gone {
+            self.keys.remove(&gone.key);
+            self.free.push(bucket);
+        }
+        (None, gone)
+    }
+
+    /// The constants of a row, by slot.
+    pub fn row(&self, bucket: u32, row: u32, out: &mut Vec<u64>) {
+        out.clear();
+        if let Some(b) = &self.buckets[bucket as usize] {
+            b.row(&self.shapes[b.shape as usize], row as usize, out);
+        }
+    }
+
+    /// The shape of a bucket.
+    pub fn shape_of(&self, bucket: u32) -> Option<&Shape> {
+        self.buckets.get(bucket as usize)?.as_ref().map(|b| &self.shapes[b.shape as usize])
+    }
+
+    /// Appends the subscriptions of the bucket that the message satisfies.
+    pub fn evaluate(&self, bucket: u32, message: Message<'_>, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let Some(b) = self.buckets[bucket as usize].as_ref() else { return };
+        let shape = &self.shapes[b.shape as usize];
+        let fuel = 4096 + 16 * message.nodes.len() as u32;
+        if b.subs.len() > 1 {
+            if let Some(star) = &shape.star {
+                let from = out.len();
+                let hits = star.matches(message, fuel, b.subs.len(), &b.columns, &shape.column_of, &b.fixed, |i| {
+                    out.push(b.subs[i]);
+                });
+                if hits.is_ok() {
+                    // several centres may have hit the same row
+                    out[from..].sort_unstable();
+                    let mut kept = from;
+                    for i in from..out.len() {
+                        if i == from || out[i] != out[kept - 1] {
+                            out[kept] = out[i];
+                            kept += 1;
+                        }
+                    }
+                    out.truncate(kept);
+                    return;
+                }
+                out.truncate(from);
+            }
+        }
+        for (i, &sub) in b.subs.iter().enumerate() {
+            scratch.row.clear();
+            b.row(shape, i, &mut scratch.row);
+            let found = Search::new(message, fuel).holds(&shape.program.pred, 0, (1, 1), &scratch.row);
+            if found.unwrap_or_else(|_| Bulk::new(message, &scratch.row).holds(&shape.program.pred)) {
+                out.push(sub);
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.shapes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shapes.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        let rows = |b: &Bucket| b.columns.iter().map(|c| c.capacity() * 8).sum::<usize>() + b.subs.capacity() * 4 + 160;
+        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 40
+    }
+}
+
+/// Working memory of `Store::evaluate`.
+#[derive(Default)]
+pub struct Scratch {
+    row: Vec<u64>,
+}
+
+impl Bucket {
+    fn row(&self, shape: &Shape, i: usize, out: &mut Vec<u64>) {
+        out.extend(shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
+            u32::MAX => self.fixed[slot],
+            c => self.columns[c as usize][i],
+        }));
+    }
+}

@@ -1,0 +1,98 @@
+//! The constants that subscriptions compare with, numbered, so that a value of a message is looked up once and then
+//! compared as a number.
+
+use hashbrown::HashTable;
+
+/// Number of a string constant.
+pub type StrId = u32;
+
+#[derive(Default)]
+pub struct Constants {
+    bytes: Vec<u8>,
+    spans: Vec<(u32, u32)>,
+    strings: HashTable<StrId>,
+    numbers: Vec<u64>,
+    number_ids: hashbrown::HashMap<u64, u32>,
+}
+
+fn hash(b: &[u8]) -> u64 {
+    // Short values dominate: a multiply per eight bytes, with the length mixed in.
+    let mut h = b.len() as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let mut chunks = b.chunks_exact(8);
+    for c in &mut chunks {
+        h = fold(h, u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]));
+    }
+    let mut last = 0u64;
+    for &c in chunks.remainder() {
+        last = last << 8 | c as u64;
+    }
+    fold(h, last)
+}
+
+#[inline(always)]
+fn fold(h: u64, x: u64) -> u64 {
+    let m = (h ^ x) as u128 * 0xd6e8_feb8_6659_fd93_u128;
+    (m as u64) ^ ((m >> 64) as u64)
+}
+
+impl Constants {
+    pub fn intern(&mut self, s: &[u8]) -> StrId {
+        if let Some(id) = self.find(s) {
+            return id;
+        }
+        let id = self.spans.len() as u32;
+        self.spans.push((self.bytes.len() as u32, s.len() as u32));
+        self.bytes.extend_from_slice(s);
+        let (spans, bytes) = (&self.spans, &self.bytes);
+        self.strings.insert_unique(hash(s), id, |&id| hash(slice(spans, bytes, id)));
+        id
+    }
+
+    /// The number of a string that some subscription compares with.
+    #[inline]
+    pub fn find(&self, s: &[u8]) -> Option<StrId> {
+        self.strings.find(hash(s), |&id| self.get(id) == s).copied()
+    }
+
+    #[inline]
+    pub fn get(&self, id: StrId) -> &[u8] {
+        slice(&self.spans, &self.bytes, id)
+    }
+
+    pub fn intern_number(&mut self, x: f64) -> u32 {
+        let bits = canonical(x);
+        let next = self.numbers.len() as u32;
+        let id = *self.number_ids.entry(bits).or_insert(next);
+        if id == next {
+            self.numbers.push(bits);
+        }
+        id
+    }
+
+    #[inline]
+    pub fn find_number(&self, x: f64) -> Option<u32> {
+        if x.is_nan() || self.numbers.is_empty() {
+            return None;
+        }
+        self.number_ids.get(&canonical(x)).copied()
+    }
+
+    pub fn has_strings(&self) -> bool {
+        !self.spans.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * 8 + self.strings.capacity() * 5 + self.numbers.capacity() * 24
+    }
+}
+
+/// Zero has one form.
+fn canonical(x: f64) -> u64 {
+    (x + 0.0).to_bits()
+}
+
+fn slice<'a>(spans: &[(u32, u32)], bytes: &'a [u8], id: StrId) -> &'a [u8] {
+    let (start, len) = spans[id as usize];
+    &bytes[start as usize..(start + len) as usize]
+}
+

@@ -1,0 +1,4 @@
+//! Values of messages and constants of subscriptions.
+
+pub mod constants;
+pub mod number;

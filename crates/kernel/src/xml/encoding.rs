@@ -1,0 +1,182 @@
+//! Messages that are not UTF-8: which encoding they are in, their text in UTF-8, and the way back to the bytes.
+
+use super::error::{code, fault, show, Result};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Encoding {
+    Utf8,
+    Ascii,
+    Latin1,
+    Windows1252,
+    Utf16 { big: bool },
+}
+
+/// Windows-1252 from 0x80 to 0x9F; 0 where it has nothing.
+const WINDOWS: [u16; 32] = [
+    0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
+    0x0152, 0, 0x017D, 0, 0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC,
+    0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
+];
+
+/// What the first bytes say (XML 1.0 appendix F): the encoding, if it is not one that has ASCII in it, and the
+/// length of the byte order mark.
+pub(super) fn detect(bytes: &[u8]) -> Result<(Encoding, usize)> {
+    match bytes {
+        [0xEF, 0xBB, 0xBF, ..] => Ok((Encoding::Utf8, 3)),
+        [0, 0, 0xFE, 0xFF, ..]
+        | [0xFF, 0xFE, 0, 0, ..]
+        | [0, 0, 0, b'<', ..]
+        | [b'<', 0, 0, 0, ..] => Err(fault(
+            code::UNSUPPORTED_ENCODING,
+            0,
+            "UTF-32 is not supported",
+        )),
+        [0x4C, 0x6F, 0xA7, 0x94, ..] => Err(fault(
+            code::UNSUPPORTED_ENCODING,
+            0,
+            "EBCDIC is not supported",
+        )),
+        [0xFE, 0xFF, ..] => Ok((Encoding::Utf16 { big: true }, 2)),
+        [0xFF, 0xFE, ..] => Ok((Encoding::Utf16 { big: false }, 2)),
+        [0, b'<', ..] => Ok((Encoding::Utf16 { big: true }, 0)),
+        [b'<', 0, ..] => Ok((Encoding::Utf16 { big: false }, 0)),
+        _ => Ok((Encoding::Utf8, 0)),
+    }
+}
+
+/// The encoding that a declaration names, given what the bytes say. `at` is where the name stands.
+pub(super) fn declared(
+    label: &[u8],
+    at: usize,
+    detected: Encoding,
+    mark: usize,
+) -> Result<Encoding> {
+    let label_is = |names: &[&str]| {
+        names
+            .iter()
+            .any(|name| label.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let named = if label_is(&["UTF-8", "UTF8"]) {
+        Encoding::Utf8
+    } else if label_is(&["US-ASCII", "ASCII"]) {
+        Encoding::Ascii
+    } else if label_is(&["ISO-8859-1", "ISO_8859-1", "latin1"]) {
+        Encoding::Latin1
+    } else if label_is(&["windows-1252", "cp1252"]) {
+        Encoding::Windows1252
+    } else if label_is(&["UTF-16"]) {
+        match detected {
+            Encoding::Utf16 { .. } => detected,
+            _ => Encoding::Utf16 { big: true },
+        }
+    } else if label_is(&["UTF-16BE"]) {
+        Encoding::Utf16 { big: true }
+    } else if label_is(&["UTF-16LE"]) {
+        Encoding::Utf16 { big: false }
+    } else {
+        let message = format!("encoding {} is not supported", show(label));
+        return Err(fault(code::UNSUPPORTED_ENCODING, at, message));
+    };
+    let wide = |encoding| matches!(encoding, Encoding::Utf16 { .. });
+    let contradicts = if wide(named) || wide(detected) {
+        named != detected
+    } else {
+        mark > 0 && named != Encoding::Utf8
+    };
+    if contradicts {
+        let message = format!(
+            "the message declares {} but its bytes are {}",
+            show(label),
+            detected.name()
+        );
+        return Err(fault(code::ENCODING_MISMATCH, at, message));
+    }
+    Ok(named)
+}
+
+impl Encoding {
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Utf8 => "UTF-8",
+            Encoding::Ascii => "US-ASCII",
+            Encoding::Latin1 => "ISO-8859-1",
+            Encoding::Windows1252 => "Windows-1252",
+            Encoding::Utf16 { big: true } => "UTF-16BE",
+            Encoding::Utf16 { big: false } => "UTF-16LE",
+        }
+    }
+
+    /// Writes `bytes` (without byte order mark) in UTF-8. The offset of a fault is one in `out`.
+    pub fn transcode(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        out.reserve(bytes.len() + bytes.len() / 8);
+        let mut push = |c: char| out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        let bad = match self {
+            Encoding::Utf16 { big } => {
+                let pairs = bytes.chunks_exact(2).map(|pair| match big {
+                    true => u16::from_be_bytes([pair[0], pair[1]]),
+                    false => u16::from_le_bytes([pair[0], pair[1]]),
+                });
+                let mut bad = None;
+                for c in char::decode_utf16(pairs) {
+                    match c {
+                        Ok(c) => push(c),
+                        Err(e) => {
+                            bad = Some(format!(
+                                "0x{:04X} is half of a surrogate pair",
+                                e.unpaired_surrogate()
+                            ));
+                            break;
+                        }
+                    }
+                }
+                bad.or_else(|| (bytes.len() % 2 == 1).then(|| "half a character at the end".into()))
+            }
+            _ => {
+                let mut bad = None;
+                for &byte in bytes {
+                    match self.char(byte) {
+                        Some(c) => push(c),
+                        None => {
+                            bad = Some(format!("byte 0x{byte:02X} means nothing"));
+                            break;
+                        }
+                    }
+                }
+                bad
+            }
+        };
+        match bad {
+            None => Ok(()),
+            Some(what) => Err(fault(
+                code::BAD_ENCODING,
+                out.len(),
+                format!("{what} in {}", self.name()),
+            )),
+        }
+    }
+
+    /// The character of one byte, in the encodings in which one byte is one character.
+    fn char(self, byte: u8) -> Option<char> {
+        match (self, byte) {
+            (_, 0..=0x7F) | (Encoding::Latin1, _) | (Encoding::Windows1252, 0xA0..) => {
+                Some(char::from(byte))
+            }
+            (Encoding::Windows1252, _) => {
+                let c = WINDOWS[usize::from(byte) - 0x80];
+                char::from_u32(c.into()).filter(|&c| c != '\0')
+            }
+            _ => None,
+        }
+    }
+
+    /// How many bytes of a message its UTF-8 text up to some place came from.
+    pub fn original_length(self, text: &[u8]) -> usize {
+        let chars = String::from_utf8_lossy(text);
+        match self {
+            Encoding::Utf8 => text.len(),
+            Encoding::Utf16 { .. } => chars.chars().map(|c| c.len_utf16() * 2).sum(),
+            _ => chars.chars().count(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+"""The command line. Commands are imported when they are called, so that ``twigcast --help`` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from twigcast.errors import TwigcastError
+
+# command -> its line in --help; the module is twigcast.cli.<command>, the function has the command's name.
+COMMANDS = {
+    "match": "Match messages against subscriptions.",
+    "validate": "Check that messages are well-formed.",
+    "explain": "Show how a query is evaluated.",
+    "generate": "Generate documents and queries from a DTD.",
+    "run": "Match the messages of a folder on Spark, live or once.",
+    "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
+}
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"twigcast.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from twigcast.subscriptions import suggest
+
+            ctx.fail(f"no command {args[0]!r}; {suggest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _version() -> str:
+    try:
+        return version("twigcast")
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        from twigcast import _kernel
+
+        return str(_kernel.__version__)
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"twigcast {_version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog="""\b
+Examples:
+  twigcast match -s subscriptions.txt messages/
+  twigcast COMMAND --help
+""",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def cli() -> None:
+    """Twigcast: standing queries over a stream of XML messages."""
+
+
+def main() -> None:
+    """The program. Exit status: as each command says; 2 for any mistake, 130 after Ctrl-C."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        result = cli.main(prog_name="twigcast", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except TwigcastError as error:
+        click.echo(str(error), err=True)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE

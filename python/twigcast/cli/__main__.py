@@ -1,0 +1,3 @@
+from twigcast.cli import main
+
+main()

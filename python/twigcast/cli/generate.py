@@ -1,0 +1,177 @@
+"""``twigcast generate``: the papers' workloads, from a DTD."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from twigcast.cli.options import OneOf
+from twigcast.workload.documents import DocumentGenerator, Repeats
+from twigcast.workload.dtd import Dtd, read_dtd
+from twigcast.workload.queries import QueryGenerator, QuerySettings
+from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
+
+F = TypeVar("F", bound=Callable[..., Any])
+Probability = click.FloatRange(0, 1)
+
+
+@click.group()
+def generate() -> None:
+    """Generate documents and queries from a DTD, the same for the same seed."""
+
+
+def _dtd_options(command: F) -> F:
+    for option in (
+        click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same output."),
+        click.option("--root", metavar="NAME", help="The root element.  [default: the first that no other contains]"),
+        click.option(
+            "--vocabulary", type=OneOf(VOCABULARIES), help="A DTD that comes with Twigcast, instead of --dtd."
+        ),
+        click.option("--dtd", type=click.Path(path_type=Path), metavar="FILE", help="The DTD."),
+    ):
+        command = option(command)
+    return command
+
+
+def _dtd(path: Path | None, name: str | None) -> Dtd:
+    if (path is None) == (name is None):
+        raise click.UsageError(f"give either --dtd FILE or --vocabulary {'|'.join(VOCABULARIES)}")
+    return vocabulary(name) if name is not None else read_dtd(path or "")
+
+
+class RepeatsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """``3``, or for one element ``book=20`` or ``book=5..20``."""
+
+    name = "repeats"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, Repeats]:
+        if isinstance(value, tuple):
+            return value
+        parts = re.fullmatch(r"(?:([^=]+)=)?(?:(\d+)\.\.)?(\d+)", str(value))
+        if not parts or (parts[2] and (not parts[1] or int(parts[2]) > int(parts[3]))):
+            self.fail(f"{value!r} is not of the form N, element=N or element=N..N", param, ctx)
+        most = int(parts[3])
+        return parts[1], (int(parts[2]), most) if parts[2] else most
+
+
+@generate.command(
+    epilog="""\b
+Examples:
+  twigcast generate documents --vocabulary book -n 100 -o books
+  twigcast generate documents --dtd nitf.dtd -n 1 --depth 8 --seed 7
+  twigcast generate documents --vocabulary bib --depth 4 --max-repeats book=20..20 --max-repeats author=5
+"""
+)
+@_dtd_options
+@click.option("-n", "--count", type=click.IntRange(0), default=1, show_default=True, help="How many documents.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="One file each, here.  [default: stdout]"
+)
+@click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most levels (DocDepth).")
+@click.option(
+    "--max-repeats",
+    type=RepeatsType(),
+    multiple=True,
+    default=["3"],
+    help="Most repeats of what a DTD marks with * or +; for one element: NAME=N or NAME=LEAST..MOST. May be repeated.",
+)
+@click.option("--max-value", type=click.IntRange(1), default=20, show_default=True, help="Values are 1 to this.")
+@click.option("--attributes", type=Probability, default=0.5, show_default=True, help="Odds of an optional attribute.")
+@click.option(
+    "--max-elements", type=click.IntRange(1), default=20_000, show_default=True, help="Then only what the DTD requires."
+)
+def documents(
+    dtd: Path | None,
+    vocabulary: str | None,
+    root: str | None,
+    seed: int,
+    count: int,
+    out: Path | None,
+    depth: int,
+    max_repeats: tuple[tuple[str | None, Repeats], ...],
+    max_value: int,
+    attributes: float,
+    max_elements: int,
+) -> None:
+    """Documents after IBM's XML Generator: valid, random, of bounded depth.
+
+    On stdout each document takes one line.
+    """
+    common = [most for name, most in max_repeats if name is None]
+    generator = DocumentGenerator(
+        _dtd(dtd, vocabulary),
+        root=root,
+        depth=depth,
+        max_repeats=common[-1] if common and isinstance(common[-1], int) else 3,
+        repeats={name: repeats for name, repeats in max_repeats if name is not None},
+        max_value=max_value,
+        attributes=attributes,
+        max_elements=max_elements,
+        seed=seed,
+    )
+    stdout = sys.stdout.buffer
+    width = len(str(count))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    for number, document in enumerate(generator.documents(count), start=1):
+        if out is not None:
+            (out / f"{number:0{width}d}.xml").write_bytes(document)
+        else:
+            stdout.write(document)
+
+
+@generate.command(
+    epilog="""\b
+Examples:
+  twigcast generate queries --vocabulary book -n 10000 -o queries.txt
+  twigcast generate queries --dtd nitf.dtd -n 1000 --depth 8 --descendant 0.3 --wildcard 0.1
+  twigcast generate queries --vocabulary bib -n 100 --predicates 1 --nested 1 --repeated
+"""
+)
+@_dtd_options
+@click.option("-n", "--count", type=click.IntRange(0), default=10, show_default=True, help="How many queries (Q).")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
+@click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most steps of a query (D).")
+@click.option("--descendant", type=Probability, default=0.2, show_default=True, help="Odds of // per step (W).")
+@click.option("--wildcard", type=Probability, default=0.2, show_default=True, help="Odds of * per step.")
+@click.option("--predicates", type=click.IntRange(0), default=0, show_default=True, help="Value predicates per query.")
+@click.option(
+    "--predicate-depth", type=click.IntRange(0), default=0, show_default=True, help="Most steps down to a value."
+)
+@click.option(
+    "--inequalities", type=Probability, default=0.0, show_default=True, help="Share of predicates with < <= > >=."
+)
+@click.option("--max-value", type=click.IntRange(1), default=20, show_default=True, help="Values are 1 to this.")
+@click.option("--nested", type=click.IntRange(0), default=0, show_default=True, help="Nested paths per query.")
+@click.option(
+    "--nested-depth", type=click.IntRange(1), default=3, show_default=True, help="Most steps of a nested path."
+)
+@click.option("--distinct/--repeated", default=True, show_default=True, help="No query twice, or as chance has it.")
+@click.option(
+    "--skew", type=click.FloatRange(0), default=0.0, show_default=True, help="Zipf skew in the choice of children."
+)
+@click.option("--prefix", metavar="PREFIX", help="Put this namespace prefix before element names.")
+def queries(
+    dtd: Path | None,
+    vocabulary: str | None,
+    root: str | None,
+    count: int,
+    out: Path | None,
+    prefix: str | None,
+    **settings: Any,
+) -> None:
+    """Path queries after YFilter's generator: random walks over the DTD. One query per line."""
+    generator = QueryGenerator(_dtd(dtd, vocabulary), QuerySettings(**settings), root=root, prefix=prefix)
+    # All of them first: where there are not enough, a file cut short would pass for a whole one.
+    text = "".join(f"{query}\n" for query in list(generator.queries(count)))
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    else:
+        click.echo(text, nl=False)

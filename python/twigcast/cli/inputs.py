@@ -1,0 +1,95 @@
+"""Messages named on the command line: files, folders, stdin."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# A batch is handed on at either bound: enough rows to keep Python out of the way, little enough to see progress.
+BATCH_MESSAGES = 1024
+BATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    name: str
+    data: bytes
+
+
+def expand(arguments: Iterable[str]) -> Iterator[str | Unreadable]:
+    """Names of messages in the order given; a folder stands for its files, by name, folders below it in their place.
+
+    In a folder, hidden files and folders (``.name``) and what is not a regular file are passed over, and links to
+    folders are not followed. What is named on the command line is taken whatever it is.
+    """
+    for argument in arguments:
+        if argument != "-" and Path(argument).is_dir():
+            yield from _walk(argument)
+        else:
+            yield argument
+
+
+def _walk(top: str) -> Iterator[str | Unreadable]:
+    todo = [top]
+    while todo:
+        name = todo.pop()
+        if not Path(name).is_dir():
+            yield name
+            continue
+        try:
+            with os.scandir(name) as entries:
+                found = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+        except OSError as error:
+            yield Unreadable(name, error.strerror or str(error))
+            continue
+        todo += [e.path for e in reversed(found) if e.is_file() or e.is_dir(follow_symlinks=False)]
+
+
+def read(names: Iterable[str | Unreadable]) -> Iterator[Message | Unreadable]:
+    for name in names:
+        if isinstance(name, Unreadable):
+            yield name
+            continue
+        try:
+            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            yield Unreadable(name, getattr(error, "strerror", None) or str(error))
+        else:
+            yield Message(name, data)
+
+
+def batches(messages: Iterable[Message | Unreadable]) -> Iterator[list[Message | Unreadable]]:
+    batch: list[Message | Unreadable] = []
+    size = 0
+    for message in messages:
+        batch.append(message)
+        size += len(message.data) if isinstance(message, Message) else 0
+        if len(batch) >= BATCH_MESSAGES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def as_json(value: object) -> str:
+    """JSON in plain characters, but for names that are not UTF-8 on disk: those need escapes to be JSON at all."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
+
+
+def printable(name: str) -> str:
+    return name.encode(errors="backslashreplace").decode()

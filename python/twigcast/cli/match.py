@@ -1,0 +1,183 @@
+"""``twigcast match``: messages against subscriptions, on this machine, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
+from twigcast.cli.options import format_option, limit_options, limits_from, mode_option, namespace_options
+from twigcast.cli.progress import Progress
+from twigcast.engine import Engine
+from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
+
+TABLE_ROWS = 1_000
+
+EPILOG = """\b
+Examples:
+  twigcast match -s subscriptions.txt messages/
+  twigcast match -s subs.jsonl --ns a=http://www.w3.org/2005/Atom feed.xml other.xml
+  curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
+\b
+SUBSCRIPTIONS is a file of one of two kinds:
+  .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
+  .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri"}
+\b
+Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
+"""
+
+
+class Output(Protocol):
+    def add(self, names: list[str], result: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@click.command(epilog=EPILOG)
+@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
+@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@format_option("jsonl", "table")
+@namespace_options
+@mode_option
+@limit_options
+@click.pass_context
+def match(
+    ctx: click.Context,
+    /,
+    subscriptions: str,
+    messages: tuple[str, ...],
+    format: str,
+    namespaces: tuple[tuple[str, str], ...],
+    mode: str,
+    **limits: int | None,
+) -> None:
+    """Match each MESSAGE against all subscriptions.
+
+    A MESSAGE is a file, a folder (every file in it and below, sorted by name, hidden ones left out), or - for stdin.
+    Matches come out by message, in the order given, then by subscription, in the order of the file.
+    """
+    if (subscriptions, *messages).count("-") > 1:
+        raise click.UsageError("stdin (-) can be read once only")
+    file = read_subscriptions(subscriptions)
+    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), mode=mode)
+    names = list(expand(messages))
+    progress = Progress(len(names))
+    output: Output = Jsonl(file, progress) if format == "jsonl" else Table(file)
+    report = Report(progress)
+    matched = False
+    for batch in batches(read(names)):
+        for part, result in _match(engine, batch, report):
+            matched |= len(result.column("matches").flatten()) > 0
+            output.add(part, result)
+        progress.advance(len(batch))
+    progress.clear()
+    output.close()
+    ctx.exit(2 if report.errors else 0 if matched else 1)
+
+
+def _match(
+    engine: Engine, batch: list[Message | Unreadable], report: Report
+) -> Iterator[tuple[list[str], pa.RecordBatch]]:
+    """The batch's messages as slices of (names, result); what is wrong with them goes to ``report``, in their order."""
+    readable = [(row, m) for row, m in enumerate(batch) if isinstance(m, Message)]
+    columns = [
+        pa.array([row for row, _ in readable], pa.uint32()),
+        pa.array([m.data for _, m in readable], pa.large_binary()),
+    ]
+    reported = 0
+    for result in engine.match_batches(pa.RecordBatch.from_arrays(columns, ["id", "xml"])):
+        rows = result.column("id").to_pylist()
+        errors = result.column("error")
+        if errors.null_count < len(errors):
+            for row, error in zip(rows, errors.to_pylist(), strict=True):
+                if error is not None:
+                    report.unreadable(batch[reported:row])
+                    report.bad(batch[row].name, error)
+                    reported = row + 1
+        yield [batch[row].name for row in rows], result
+    report.unreadable(batch[reported:])
+
+
+class Report:
+    """Errors for people, on stderr."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.errors = 0
+
+    def bad(self, name: str, error: dict[str, Any]) -> None:
+        self.errors += 1
+        self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
+
+    def unreadable(self, messages: list[Message | Unreadable]) -> None:
+        for message in messages:
+            if isinstance(message, Unreadable):
+                self.errors += 1
+                self._progress.say(f"{printable(message.name)}: unreadable: {message.reason}")
+
+
+class Jsonl:
+    """One object per match. The lines are put together by Arrow, column-wise: Python never sees a single match."""
+
+    ROWS = 1 << 18
+
+    def __init__(self, file: SubscriptionFile, progress: Progress) -> None:
+        ends = [f"{as_json(s.id)}}}\n" for s in file.subscriptions]
+        self._ends = pa.array(ends, pa.large_string())
+        self._nothing = pa.scalar("", pa.large_string())
+        self._progress = progress
+
+    def add(self, names: list[str], result: pa.RecordBatch) -> None:
+        starts = pa.array([f'{{"message": {as_json(name)}, "subscription": ' for name in names], pa.large_string())
+        matches = result.column("matches")
+        rows = pc.list_parent_indices(matches)
+        numbers = matches.flatten()
+        if len(numbers) and sys.stdout.isatty():
+            self._progress.clear()
+        for at in range(0, len(numbers), self.ROWS):
+            lines = pc.binary_join_element_wise(
+                starts.take(rows.slice(at, self.ROWS)), self._ends.take(numbers.slice(at, self.ROWS)), self._nothing
+            )
+            sys.stdout.buffer.write(memoryview(lines.buffers()[2])[: pc.sum(pc.binary_length(lines)).as_py()])
+
+    def close(self) -> None:
+        sys.stdout.flush()
+
+
+class Table:
+    """For people: the first matches with their queries, and how many more there are."""
+
+    def __init__(self, file: SubscriptionFile) -> None:
+        self._file = file
+        self._rows: list[tuple[str, int]] = []
+        self._matches = 0
+
+    def add(self, names: list[str], result: pa.RecordBatch) -> None:
+        matches = result.column("matches")
+        numbers = matches.flatten()
+        room = TABLE_ROWS - len(self._rows)
+        rows = pc.list_parent_indices(matches).slice(0, room).to_pylist()
+        found = numbers.slice(0, room).to_pylist()
+        self._rows += [(names[row], number) for row, number in zip(rows, found, strict=True)]
+        self._matches += len(numbers)
+
+    def close(self) -> None:
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        if not self._rows:
+            click.echo("no matches")
+            return
+        table = RichTable("message", "subscription", "query", box=None, pad_edge=False)
+        for name, number in self._rows:
+            subscription = self._file.subscriptions[number]
+            table.add_row(*(Text(printable(str(t))) for t in (name, subscription.id, subscription.query)))
+        Console().print(table)
+        if self._matches > len(self._rows):
+            click.echo(f"… and {self._matches - len(self._rows):,} more; --format jsonl has all of them")

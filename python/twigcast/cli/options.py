@@ -1,0 +1,114 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import click
+
+from twigcast.errors import OptionError
+from twigcast.limits import Limits
+from twigcast.subscriptions import suggest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MODES = ("trie", "nfa", "fsm-per-query")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """A choice that says what was probably meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            self.fail(f"there is no {value!r}; {suggest(str(value), [str(c) for c in self.choices])}", param, ctx)
+        return value
+
+
+class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """``prefix=uri``, as a pair."""
+
+    name = "prefix=uri"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        prefix, equals, uri = str(value).partition("=")
+        if not (prefix and equals and uri):
+            self.fail(f"{value!r} is not of the form prefix=uri", param, ctx)
+        return prefix, uri
+
+
+class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A whole number, with K, M or G for powers of 1024."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        parts = re.fullmatch(r"(\d+)([kmg]?)", str(value).strip().lower())
+        if not parts:
+            self.fail(f"{value!r} is not a number such as 500, 64K or 16M", param, ctx)
+        return int(parts[1]) * _UNITS[parts[2]]
+
+
+def namespace_options(command: F) -> F:
+    return click.option(
+        "--ns",
+        "namespaces",
+        type=Namespace(),
+        multiple=True,
+        help="A namespace prefix for the queries. May be repeated.",
+    )(command)
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """The first one where the output goes to a file or pipe, the second on a terminal."""
+    return click.option(
+        "--format",
+        "format",
+        type=OneOf(formats),
+        default=lambda: formats[1] if sys.stdout.isatty() else formats[0],
+        help=f"Output: {' or '.join(formats)}.  [default: {formats[1]} on a terminal, else {formats[0]}]",
+    )
+
+
+def mode_option(command: F) -> F:
+    return click.option(
+        "--mode",
+        type=OneOf(MODES),
+        default=MODES[0],
+        show_default=True,
+        help="How paths are matched: trie, nfa or fsm-per-query. The answers are the same.",
+    )(command)
+
+
+def limit_options(command: F) -> F:
+    """One option per field of `Limits`; the command gets them as keyword arguments of the same names."""
+    words = {
+        "max_bytes": "Most bytes of a message",
+        "max_depth": "Most elements open at one time",
+        "max_attributes": "Most attributes of one element",
+        "max_name": "Most bytes of a name",
+        "max_expansion": "Most bytes that entities and attribute defaults may add",
+        "max_amplification": "Most times its own size that a message may expand to",
+        "max_entity_depth": "Most entities open inside each other",
+    }
+    for field in reversed(fields(Limits)):
+        option = f"--{field.name.replace('_', '-')}"
+        command = click.option(
+            option, type=Size(), metavar="N", help=f"{words[field.name]}.  [default: {field.default}]"
+        )(command)
+    return command
+
+
+def limits_from(values: dict[str, int | None]) -> Limits:
+    try:
+        return Limits(**{name: value for name, value in values.items() if value is not None})
+    except OptionError as error:
+        raise click.UsageError(error.text) from error

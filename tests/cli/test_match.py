@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODES = ["trie", "nfa", "fsm-per-query"]
+
+
+def pairs(text: str) -> list[tuple[str, Any]]:
+    return [(row["message"], row["subscription"]) for row in map(json.loads, text.splitlines())]
+
+
+def test_matches_by_message_then_by_subscription(run: Any, folder: Any) -> None:
+    folder({"s.txt": "//b\n/a\n/z\n", "m2.xml": "<a><b/></a>", "m1.xml": "<a/>"})
+    done = run("match", "-s", "s.txt", "m2.xml", "m1.xml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == '{"message": "m2.xml", "subscription": 1}'
+    assert pairs(done.stdout) == [("m2.xml", 1), ("m2.xml", 2), ("m1.xml", 2)]
+
+
+def test_ids_are_line_numbers_of_the_file(run: Any, folder: Any) -> None:
+    folder({"s.txt": "\ufeff# comment\r\n\r\n/a\r\n   # another\n\u2028\n/a\n", "m.xml": "<a/>"})
+    assert pairs(run("match", "-s", "s.txt", "m.xml").stdout) == [("m.xml", 3), ("m.xml", 6)]
+
+
+def test_jsonl_subscriptions(run: Any, folder: Any) -> None:
+    lines = [
+        {"id": "one", "query": "/p:a", "namespaces": {"p": "urn:x"}},
+        {"query": "/q:a"},
+        {"id": 7, "query": "/a", "default_namespace": "urn:x"},
+        {"id": "é\n", "query": "/*"},
+        {"id": "none", "query": "/a"},
+    ]
+    folder({"s.jsonl": "\n".join(map(json.dumps, lines)), "m.xml": "<a xmlns='urn:x'/>"})
+    done = run("match", "-s", "s.jsonl", "--ns", "q=urn:x", "m.xml")
+    assert [s for _, s in pairs(done.stdout)] == ["one", 2, 7, "é\n"]
+
+
+def test_exit_status(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/b", "m.xml": "<a/>", "bad.xml": "<a>", "b.xml": "<b/>"})
+    assert run("match", "-s", "s.txt", "m.xml").returncode == 1
+    assert run("match", "-s", "s.txt", "b.xml").returncode == 0
+    assert run("match", "-s", "s.txt", "b.xml", "bad.xml").returncode == 2
+
+
+def test_a_bad_message_is_told_and_the_others_go_on(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a", "1.xml": "<a/>", "2.xml": "<a>\n <b></a>", "3.xml": "<a/>"})
+    done = run("match", "-s", "s.txt", "1.xml", "2.xml", "gone.xml", "3.xml")
+    assert done.returncode == 2
+    assert pairs(done.stdout) == [("1.xml", 1), ("3.xml", 1)]
+    told = sorted(done.stderr.splitlines())
+    assert told[0].startswith("2.xml:2:5: mismatched-tag: end tag </a>")
+    assert told[1] == "gone.xml: unreadable: No such file or directory"
+
+
+def test_folders_are_walked_in_order_without_hidden_files(run: Any, folder: Any, tmp_path: Path) -> None:
+    folder(
+        {"s.txt": "/a"}
+        | {f"in/{n}": "<a/>" for n in ("z.xml", "b/2.xml", "b/1.xml", "a.txt", ".hidden", ".git/x.xml", "b.xml")}
+    )
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
+    os.mkfifo(tmp_path / "in" / "pipe")
+    done = run("match", "-s", "s.txt", "in/", "in/a.txt")
+    names = ["in/a.txt", "in/b/1.xml", "in/b/2.xml", "in/b.xml", "in/z.xml", "in/a.txt"]
+    assert [m for m, _ in pairs(done.stdout)] == names
+
+
+def test_stdin(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a", "m.xml": "<a/>"})
+    assert pairs(run("match", "-s", "s.txt", "-", stdin="<a/>").stdout) == [("-", 1)]
+    assert pairs(run("match", "-s", "-", "m.xml", stdin="/b\n/a").stdout) == [("m.xml", 2)]
+    assert pairs(run("match", "-s", "-", "m.xml", stdin='{"id": "x", "query": "/a"}').stdout) == [("m.xml", "x")]
+    done = run("match", "-s", "-", "-")
+    assert done.returncode == 2 and "once only" in done.stderr
+
+
+def test_all_bad_subscriptions_are_told_with_their_place(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a\n/a/[\n\n/p:b\n/c\n", "m.xml": "<a/>"})
+    done = run("match", "-s", "s.txt", "m.xml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "s.txt:2: unexpected-token" in done.stderr
+    assert "\n  /a/[\n     ^" in done.stderr
+    assert "s.txt:4: undeclared-prefix" in done.stderr
+
+
+def test_many_bad_subscriptions_are_counted(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a/[\n" * 50, "m.xml": "<a/>"})
+    done = run("match", "-s", "s.txt", "m.xml")
+    assert done.stderr.count("unexpected-token") == 20
+    assert "s.txt: … and 30 more bad lines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"query": "/a"', "s.jsonl:2: bad-json: "),
+        ('["/a"]', "s.jsonl:2: bad-json: a subscription is an object"),
+        ('{"quer": "/a"}', "there is no key 'quer'\nhint: did you mean 'query'?"),
+        ('{"id": 3}', 'the key "query" is missing'),
+        ('{"query": 3}', '"query" must be a string'),
+        ('{"id": 1.5, "query": "/a"}', '"id" must be a string or a whole number, not 1.5'),
+        ('{"id": true, "query": "/a"}', "not true"),
+        ('{"id": 99999999999999999999, "query": "/a"}', "64 bits"),
+        ('{"id": 1, "query": "/a"}', "s.jsonl:2: duplicate-id: the id 1 is that of line 1 already"),
+        ('{"query": "/a", "namespaces": ["p"]}', "bad-namespaces"),
+        ('{"query": "/a", "default_namespace": 5}', "bad-namespaces"),
+        (b'{"query": "/\xff"}', "s.jsonl:2: bad-encoding: byte 13 of the line is not UTF-8"),
+        ("[" * 100_000, "s.jsonl:2: bad-json: "),
+    ],
+)
+def test_bad_jsonl(run: Any, folder: Any, line: str | bytes, words: str) -> None:
+    raw = line if isinstance(line, bytes) else line.encode()
+    folder({"s.jsonl": b'{"id": 1, "query": "/a"}\n' + raw, "m.xml": "<a/>"})
+    done = run("match", "-s", "s.jsonl", "m.xml")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_subscriptions_and_bad_options(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a", "m.xml": "<a/>"})
+    done = run("match", "-s", "none.txt", "m.xml")
+    assert (done.returncode, done.stderr) == (2, "unreadable: none.txt: No such file or directory\n")
+    done = run("match", "-s", "s.txt", "--mode", "trei", "m.xml")
+    assert done.returncode == 2 and "there is no 'trei'; did you mean 'trie'?" in done.stderr
+    done = run("match", "-s", "s.txt", "--format", "xml", "m.xml")
+    assert done.returncode == 2 and "use one of jsonl, table" in done.stderr
+    assert run("match", "-s", "s.txt", "--ns", "p", "m.xml").returncode == 2
+    assert run("match", "-s", "s.txt", "--max-depth", "0", "m.xml").returncode == 2
+    assert run("match", "-s", "s.txt", "--max-depth", "x", "m.xml").returncode == 2
+    assert run("match", "-s", "s.txt").returncode == 2
+
+
+def test_limits(run: Any, folder: Any) -> None:
+    folder({"s.txt": "//b", "m.xml": "<a><b/></a>"})
+    assert run("match", "-s", "s.txt", "--max-depth", "2", "m.xml").returncode == 0
+    done = run("match", "-s", "s.txt", "--max-depth", "1", "m.xml")
+    assert done.returncode == 2 and "m.xml:1:4: limit-depth" in done.stderr
+
+
+def test_table(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a\n/b", "m.xml": "<a/>"})
+    done = run("match", "--format", "table", "-s", "s.txt", "m.xml")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["message", "subscription", "query"],
+        ["m.xml", "1", "/a"],
+    ]
+    assert "no matches" in run("match", "--format", "table", "-s", "s.txt", "-", stdin="<z/>").stdout
+
+
+def test_a_long_table_says_what_it_leaves_out(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a\n" * 1_500, "m.xml": "<a/>"})
+    assert "… and 500 more" in run("match", "--format", "table", "-s", "s.txt", "m.xml").stdout
+
+
+def test_names_that_are_not_utf8(run: Any, folder: Any, tmp_path: Path) -> None:
+    folder({"s.txt": "/a", "in/é.xml": "<a/>"})
+    try:
+        (tmp_path / "in" / os.fsdecode(b"\xff.xml")).write_bytes(b"<a/>")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    done = run("match", "-s", "s.txt", "in")
+    assert {name for name, _ in pairs(done.stdout)} == {"in/é.xml", "in/\udcff.xml"}
+
+
+def test_more_messages_than_a_batch(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a\n//b"} | {f"in/{i:04}.xml": "<a/>" if i % 2 else "<a><b/></a>" for i in range(2_500)})
+    expected = [(f"in/{i:04}.xml", s) for i in range(2_500) for s in ((1,) if i % 2 else (1, 2))]
+    assert pairs(run("match", "-s", "s.txt", "in").stdout) == expected
+
+
+def test_unreadable_file_keeps_its_place(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a", "1.xml": "<a", "3.xml": "<a"})
+    told = run("match", "-s", "s.txt", "1.xml", "2.xml", "3.xml").stderr.splitlines()
+    assert [line[:5] for line in told] == ["1.xml", "2.xml", "3.xml"]
+
+
+def test_a_closed_pipe_is_no_error(folder: Any, tmp_path: Path) -> None:
+    folder({"s.txt": "/a\n" * 50_000, "m.xml": "<a/>"})
+    command = f"{sys.executable} -m twigcast.cli match -s s.txt m.xml m.xml m.xml | head -1"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+def test_ctrl_c_ends_quietly(folder: Any, tmp_path: Path) -> None:
+    folder({"m.xml": "<a/>"})
+    os.mkfifo(tmp_path / "s.txt")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twigcast.cli", "match", "-s", "s.txt", "m.xml"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with (tmp_path / "s.txt").open("w"):  # which waits until the program has come to read it
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_yfilter_simple_paths(run: Any, shared_data: Path, mode: str) -> None:
+    tests = shared_data / "yfilter-nitf" / "tests"
+    expected = json.loads((tests / "expected_matches.json").read_text())["test_simple_paths"]
+    queries = tests / "test_simple_paths" / "queries.txt"
+    done = run("match", "--mode", mode, "-s", queries, tests / "xmldocs")
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, list[int]] = {name: [] for name in expected}
+    for name, id in pairs(done.stdout):
+        found[Path(name).name].append(id)
+    assert found == expected
