@@ -203,6 +203,21 @@ def test_a_failing_batch_is_reported_in_words(
     assert run_directory(inbox, tmp_path / "out", engine, once=True, spark=spark).matches == 1
 
 
+def test_a_jvm_that_dies_is_reported_in_words(
+    spark: SparkSession, engine: Engine, inbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.protocol import Py4JNetworkError
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    def gone(self: StreamingQuery, timeout: float) -> bool:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", gone)
+    with pytest.raises(TwigcastError, match="Answer from Java side is empty") as caught:
+        run_directory(inbox, tmp_path / "out", engine, once=True, spark=spark)
+    assert caught.value.code == "spark-died"
+
+
 def test_messages_as_a_dataframe(spark: SparkSession, inbox: Path, tmp_path: Path) -> None:
     put(inbox, "x/1.xml", "<a/>")
     put(inbox, "2.txt", "not asked for")

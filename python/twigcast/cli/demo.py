@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from twigcast.engine import Engine
     from twigcast.spark import Counts
 
+EPILOG = """\b
+Examples:
+  twigcast demo
+  twigcast demo --messages 20000 --subscriptions 100000 --out /tmp/demo
+"""
+
 MARK = "twigcast-demo.json"
 """Lies in a folder the demo has made, which it may thus clear away."""
 BATCHES = 8
 """Micro-batches to cut the messages into: enough to see it move."""
 
 
-@click.command(short_help="Generate messages and subscriptions, run them through Spark, show the result.")
+@click.command(epilog=EPILOG, short_help="Generate messages and subscriptions and run them on Spark.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default="demo-out", show_default=True, help="Folder to work in."
 )
@@ -142,7 +148,7 @@ def _subscribe(listed: Path, count: int, seed: int) -> Engine:
                 for found in feed.subscriptions(share + (place < rest), seed):
                     line = {"id": found.id, "query": found.query, "namespaces": dict(found.namespaces or {})}
                     file.write(json.dumps(line) + "\n")
-                    yield Subscription(found.id or 0, found.query, found.namespaces)
+                    yield found
 
     engine = Engine()
     engine.add_many(generated())

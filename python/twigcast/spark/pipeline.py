@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,8 +136,10 @@ class _Run:
         return writer.trigger(processingTime=f"{max(1, round(interval * 1000))} milliseconds").start()
 
     def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
+        hint = "nothing is lost: a restart goes on here"
         try:
             # Short waits: a signal handler of Python runs only between them.
             while not query.awaitTermination(0.2):  # type: ignore[arg-type]
@@ -144,10 +147,12 @@ class _Run:
                     with self.busy:
                         query.stop()
         except PySparkException as error:
-            hint = "nothing is lost: a restart goes on here"
             raise TwigcastError("run-failed", _cause(str(error)), hint=hint) from error
+        except (Py4JError, OSError) as error:
+            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
         finally:
-            query.stop()
+            with suppress(PySparkException, Py4JError, OSError):
+                query.stop()
 
 
 def _forget_others(snapshot: Snapshot) -> None:
