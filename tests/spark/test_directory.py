@@ -165,6 +165,21 @@ def test_live_run_sees_files_as_they_appear_and_stops_when_told(
     assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
 
 
+def test_stopped_between_batches_that_follow_each_other_at_once(
+    spark: SparkSession, engine: Engine, inbox: Path, tmp_path: Path
+) -> None:
+    for number in range(12):
+        put(inbox, f"{number:02}.xml", "<a/>")
+    out, stop = tmp_path / "out", threading.Event()
+    first = run_directory(
+        inbox, out, engine, once=True, max_files=1, spark=spark, on_batch=lambda _: stop.set(), stop=stop
+    )
+    assert 1 <= first.messages < 12 and len(pairs(out)) == first.messages
+    rest = run_directory(inbox, out, engine, once=True, spark=spark)
+    assert first.messages + rest.messages == 12
+    assert pairs(out) == [(f"{number:02}.xml", 1) for number in range(12)]
+
+
 def test_many_batches_with_an_empty_file_each(spark: SparkSession, engine: Engine, inbox: Path, tmp_path: Path) -> None:
     """Spark merges its log every ten batches, and a crash may shift its numbering against that of the batches."""
     for number in range(24):

@@ -113,9 +113,12 @@ class _Run:
     on_batch: Callable[[Progress], None] | None
     total: Counts = field(default_factory=Counts)
     busy: threading.Lock = field(default_factory=threading.Lock)
+    stopping: bool = False
 
     def batch(self, found: DataFrame, batch: int) -> None:
         with self.busy:
+            if self.stopping:
+                raise InterruptedError("stopped before this micro-batch began; the next run does it")
             started = time.monotonic()
             counts = self.sink.committed(batch)
             replayed = counts is not None
@@ -144,8 +147,11 @@ class _Run:
             # Short waits: a signal handler of Python runs only between them.
             while not query.awaitTermination(0.2):  # type: ignore[arg-type]
                 if stop.is_set():
+                    # The lock is let go before the query is told: it waits for a micro-batch that has just begun, which
+                    # must be able to see that it is not wanted.
                     with self.busy:
-                        query.stop()
+                        self.stopping = True
+                    return
         except PySparkException as error:
             raise TwigcastError("run-failed", _cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:
