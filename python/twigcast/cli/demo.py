@@ -61,7 +61,7 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
 
         def start() -> Any:
             started = session(app="twigcast demo", cores=cores, quick=True, log=out / "spark.log")
-            display.say("matching")
+            display.spark_is_up("matching")
             return started
 
         began = time.monotonic()
@@ -169,12 +169,11 @@ def _show(console: Console, counts: Counts, subscriptions: int, display: Display
         "matches": f"{counts.matches:,}",
         "rejects": f"{counts.rejects:,}",
         "throughput": f"{counts.messages / busy:,.0f} messages/s, {counts.matches / busy:,.0f} matches/s",
-        "time": f"{busy:.1f} s on messages, {elapsed:.1f} s with the start of Spark",
+        "time": f"{busy:.1f} s once Spark was up, {elapsed:.1f} s with its start",
     }
-    first = display.first
-    if first is not None and counts.messages > first.counts.messages:
-        rate = (counts.messages - first.counts.messages) / (busy - first.seconds)
-        rows["once warm"] = f"{rate:,.0f} messages/s"
+    cold_messages, cold_seconds = display.first or (0, 0.0)
+    if cold_messages and counts.messages > cold_messages:
+        rows["once warm"] = f"{(counts.messages - cold_messages) / (busy - cold_seconds):,.0f} messages/s"
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)

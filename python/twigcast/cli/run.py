@@ -102,7 +102,7 @@ def run(
             log = outbox / "_checkpoint" / "spark.log"
             started = session(app="twigcast run", cores=cores, ui=ui, quick=once, log=log)
             stop_on_signals(stop, display.say)  # after Spark has set its own handler
-            display.say("waiting for messages")
+            display.spark_is_up("waiting for messages")
             return started
 
         counts = run_directory(
@@ -159,9 +159,10 @@ class Display:
         self.console = console
         self.live = console.is_terminal
         self.seconds = 0.0
-        """Time spent on messages: neither the start of Spark nor idle waiting."""
-        self.first: Progress | None = None
-        """The first micro-batch, in which everything is cold."""
+        """Wall clock from when Spark was up to the last micro-batch: listing, planning and waiting are part of it."""
+        self.first: tuple[int, float] | None = None
+        """Messages and seconds of the first micro-batch, in which everything is cold."""
+        self._began = time.monotonic()
         self._printed = time.monotonic()
         bar = [BarColumn(bar_width=30)] if total else []
         self._bar = Bar(
@@ -184,6 +185,10 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def spark_is_up(self, text: str) -> None:
+        self._began = time.monotonic()
+        self.say(text)
+
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text)
         if not self.live:
@@ -192,10 +197,10 @@ class Display:
     def on_batch(self, progress: Progress) -> None:
         if progress.replayed:
             return
-        self.first = self.first or progress
-        self.seconds += progress.seconds
+        before, self.seconds = self.seconds, time.monotonic() - self._began
         total = progress.total
-        rate = progress.counts.messages / max(progress.seconds, 1e-6)
+        self.first = self.first or (total.messages, self.seconds)
+        rate = progress.counts.messages / max(self.seconds - before, 1e-6)
         text = (
             f"batch {progress.batch}: {total.messages:,} messages, {rate:,.0f}/s, "
             f"{total.matches:,} matches, {total.rejects:,} rejects"
