@@ -1,0 +1,138 @@
+"""The match stage on DataFrames: messages in, one row per match or per refused message out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from twigcast.engine import Engine
+from twigcast.errors import OptionError
+from twigcast.spark.stages.outcome import Outcome, outcomes
+from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of one batch that goes back to Spark, whatever the number of matches of a message."""
+
+REJECT = [
+    ("reason", pa.string()),
+    ("line", pa.int64()),
+    ("column", pa.int64()),
+    ("offset", pa.int64()),
+    ("text", pa.string()),
+    ("original", pa.binary()),
+]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The result of :func:`match`: one DataFrame, and its two parts.
+
+    ``rows`` has both kinds: ``reason`` is null for a match, ``subscription`` is null for a refused message. ``matches``
+    and ``dead`` filter it, so a job that uses both matches every message twice unless it calls :meth:`persist` first
+    (or, in a streaming query, does so inside ``foreachBatch``).
+    """
+
+    rows: DataFrame
+
+    @cached_property
+    def matches(self) -> DataFrame:
+        """``message``, ``subscription``."""
+        return self.rows.where("reason is null").select("message", "subscription")
+
+    @cached_property
+    def dead(self) -> DataFrame:
+        """``message``, ``reason``, ``line``, ``column``, ``offset``, ``text``, ``original``."""
+        return self.rows.where("reason is not null").drop("subscription")
+
+    def persist(self) -> Matched:
+        """Keep the rows, so that both parts come from one pass. Release them with :meth:`unpersist`."""
+        return Matched(self.rows.persist())
+
+    def unpersist(self) -> None:
+        self.rows.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class MatchStage:
+    """What runs in a worker. Pickled with each task, hence small: the engine is named, not carried."""
+
+    snapshot: Snapshot
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        engine = engine_of(self.snapshot)
+        ids = engine.ids
+        for outcome in outcomes(batches, engine):
+            yield from match_rows(outcome, ids)
+            rejected = outcome.rejected
+            if rejected is not None:
+                yield from dead_rows(rejected, ids.type)
+
+
+def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: str = "id", xml: str = "xml") -> Matched:
+    """Match every message of a DataFrame, static or streaming, against an engine or the snapshot file of one.
+
+    ``id`` names the column that comes back as ``message`` (any type, need not be unique), ``xml`` the one with the
+    message: binary, or a string, whose own encoding declaration is then ignored. A message that cannot be read, a null
+    included, is a row of ``dead`` and never an exception.
+    """
+    from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+    for name in (id, xml):
+        if name not in messages.columns:
+            have = ", ".join(messages.columns)
+            raise OptionError("no-such-column", f"the messages have no column {name!r}", hint=f"they have: {have}")
+    pair = messages.select(messages[id].alias("id"), messages[xml].alias("xml"))
+    if not isinstance(pair.schema["xml"].dataType, (BinaryType, StringType)):
+        found = pair.schema["xml"].dataType.simpleString()
+        raise OptionError("bad-column", f"column {xml!r} is {found}", hint="messages are binary or string")
+
+    spark = messages.sparkSession
+    snapshot = engine if isinstance(engine, Snapshot) else publish(engine, context=spark.sparkContext)
+    opened = engine if isinstance(engine, Engine) else engine_of(snapshot)
+    numbers = pa.types.is_integer(opened.ids.type)
+    schema = StructType(
+        [
+            StructField("message", pair.schema["id"].dataType),
+            StructField("subscription", LongType() if numbers else StringType()),
+            StructField("reason", StringType()),
+            StructField("line", LongType()),
+            StructField("column", LongType()),
+            StructField("offset", LongType()),
+            StructField("text", StringType()),
+            StructField("original", BinaryType()),
+        ]
+    )
+    return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
+
+
+def match_rows(outcome: Outcome, ids: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Matches as rows, in batches of bounded size, without a loop over them."""
+    parents = outcome.matches.value_parent_indices()
+    numbers = outcome.matches.flatten()
+    for start in range(0, len(numbers), ROWS_AT_ONCE):
+        messages = outcome.ids.take(parents.slice(start, ROWS_AT_ONCE))
+        subscriptions = ids.take(numbers.slice(start, ROWS_AT_ONCE))
+        yield _batch(messages, subscriptions, [pa.nulls(len(messages), kind) for _, kind in REJECT])
+
+
+def dead_rows(rejected: Outcome, subscription: pa.DataType) -> Iterator[pa.RecordBatch]:
+    """Refused messages as rows, whole."""
+    code, line, column, offset, text = rejected.errors.flatten()
+    yield _batch(
+        rejected.ids,
+        pa.nulls(len(rejected.ids), subscription),
+        [code, *(place.cast(pa.int64()) for place in (line, column, offset)), text, rejected.xml.cast(pa.binary())],
+    )
+
+
+def _batch(messages: pa.Array, subscriptions: pa.Array, reject: list[pa.Array]) -> pa.RecordBatch:
+    names = ["message", "subscription", *(name for name, _ in REJECT)]
+    return pa.RecordBatch.from_arrays([messages, subscriptions, *reject], names)

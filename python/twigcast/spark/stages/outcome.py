@@ -1,0 +1,119 @@
+"""What the engine said about some messages, in Arrow; and the guarded way of asking it.
+
+This is the part of the match stage that knows nothing of DataFrames, so that a pipeline can put a source before it and
+a sink behind it in one pass of one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.engine import Engine
+
+ERROR = pa.struct(
+    [
+        ("code", pa.string()),
+        ("line", pa.uint32()),
+        ("column", pa.uint32()),
+        ("offset", pa.uint64()),
+        ("text", pa.string()),
+    ]
+)
+MATCHES = pa.list_(pa.uint32())
+
+MATCHES_AT_ONCE = 1 << 21
+"""Matches held at one time, roughly: a message may have one per subscription."""
+
+# A text column has been decoded already, so whatever encoding the message declares is no longer true.
+_DECLARED_ENCODING = r"""\A(\x{FEFF}?<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused."""
+
+    ids: pa.Array
+    xml: pa.Array
+    matches: pa.Array
+    errors: pa.Array
+
+    @property
+    def rejected(self) -> Outcome | None:
+        """The refused messages, None where there are none (the usual case, and free of charge)."""
+        if self.errors.null_count == len(self.errors):
+            return None
+        bad = self.errors.is_valid()
+        return Outcome(self.ids.filter(bad), self.xml.filter(bad), self.matches.filter(bad), self.errors.filter(bad))
+
+
+def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outcome]:
+    """Ask the engine about batches of (id, xml) or (id, xml, error), where an error set by the source stands.
+
+    Order is kept within the good and within the refused messages of a batch, not between the two.
+    """
+    for batch in batches:
+        ids, xml = batch.column(0), _as_bytes(batch.column(1))
+        errors = batch.column(2) if batch.num_columns > 2 else pa.nulls(len(ids), ERROR)
+        if xml.null_count:
+            absent = pa.array([_error("no-content", "the message is null")], ERROR)
+            nowhere = pc.and_(xml.is_null(), errors.is_null())
+            errors = _choose(nowhere, absent, errors)
+        if errors.null_count < len(errors):
+            bad, good = errors.is_valid(), errors.is_null()
+            yield _refused(ids.filter(bad), xml.filter(bad), errors.filter(bad))
+            ids, xml = ids.filter(good), xml.filter(good)
+        if len(ids):
+            yield from _guarded(engine, ids, xml)
+
+
+def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
+    """Ask the engine. Should it fail as a whole, the message at fault is found by halving, and refused."""
+    # The engine needs a message's place, not its id, whose type is the caller's business.
+    places = pa.array(range(len(ids)), pa.int64())
+    done = 0
+    try:
+        batch = pa.RecordBatch.from_arrays([places, xml], ["id", "xml"])
+        for answer in engine.match_batches(batch, max_matches=MATCHES_AT_ONCE):
+            rows = slice(done, done + answer.num_rows)
+            done = rows.stop
+            yield Outcome(ids[rows], xml[rows], answer.column("matches"), answer.column("error"))
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as failure:  # a panic in the kernel is no Exception
+        ids, xml = ids[done:], xml[done:]
+        if len(ids) > 1:
+            half = len(ids) // 2
+            yield from _guarded(engine, ids[:half], xml[:half])
+            yield from _guarded(engine, ids[half:], xml[half:])
+        else:
+            yield _refused(ids, xml, pa.array([_error("internal", f"the engine failed: {failure}")], ERROR))
+
+
+def _as_bytes(xml: pa.Array) -> pa.Array:
+    kind = xml.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if pc.any(pc.match_substring_regex(xml, _DECLARED_ENCODING)).as_py():
+            xml = pc.replace_substring_regex(xml, _DECLARED_ENCODING, r"\1")
+        return xml.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    if pa.types.is_null(kind):
+        return xml.cast(pa.binary())
+    return xml
+
+
+def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array:
+    # if_else lacks a kernel for structs in older pyarrow; take does not.
+    indices = pc.if_else(mask, 0, pc.add(pa.array(range(len(otherwise)), pa.int64()), 1))
+    both = pa.concat_arrays([constant, otherwise])
+    return both.take(indices)
+
+
+def _refused(ids: pa.Array, xml: pa.Array, errors: pa.Array) -> Outcome:
+    return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors)
+
+
+def _error(code: str, text: str) -> dict[str, object]:
+    return {"code": code, "line": None, "column": None, "offset": None, "text": text}

@@ -1,0 +1,117 @@
+"""The match stage on DataFrames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import twigcast.spark
+from twigcast.engine import Engine
+from twigcast.errors import OptionError
+from twigcast.spark.stages import snapshot as snapshots
+from twigcast.spark.stages.snapshot import engine_of, publish
+
+
+def collect(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def test_matches_and_dead(spark: SparkSession, engine: Engine) -> None:
+    rows = [("1", b"<a><b/></a>"), ("2", b"<a><b></a>"), ("3", None), ("4", b"<x/>"), ("4", b"<c/>"), (None, b"<a/>")]
+    matched = twigcast.spark.match(spark.createDataFrame(rows, "id string, xml binary"), engine).persist()
+    assert collect(matched.matches) == [("1", 1), ("1", 2), ("1", 3), ("4", 4), (None, 1)]
+    dead = {row["message"]: row for row in matched.dead.collect()}
+    assert set(dead) == {"2", "3"}
+    assert bytes(dead["2"]["original"]) == b"<a><b></a>"
+    assert dead["2"]["line"] == 1 and dead["2"]["column"] > 1 and dead["2"]["text"]
+    assert dead["3"]["reason"] == "no-content" and dead["3"]["original"] is None
+    matched.unpersist()
+
+
+def test_names_and_types_of_columns(spark: SparkSession) -> None:
+    engine = Engine()
+    engine.add("/a", id="first")
+    frame = spark.createDataFrame([(17, "<a/>", "k")], "number int, body string, key string")
+    matched = twigcast.spark.match(frame, engine, id="number", xml="body")
+    assert matched.matches.dtypes == [("message", "int"), ("subscription", "string")]
+    assert collect(matched.matches) == [(17, "first")]
+    assert collect(matched.dead) == []
+
+
+def test_a_snapshot_file_will_do(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    engine.save(tmp_path / "engine")
+    frame = spark.createDataFrame([("m", b"<a/>")], "id string, xml binary")
+    matched = twigcast.spark.match(frame, tmp_path / "engine")
+    # The file may change or go after the call: the stage has its own copy.
+    (tmp_path / "engine").unlink()
+    assert collect(matched.matches) == [("m", 1)]
+
+
+def test_no_subscriptions(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("m", b"<a/>"), ("n", b"<")], "id string, xml binary")
+    matched = twigcast.spark.match(frame, Engine())
+    assert collect(matched.matches) == []
+    assert [row["message"] for row in matched.dead.collect()] == ["n"]
+
+
+def test_wrong_columns(spark: SparkSession, engine: Engine) -> None:
+    frame = spark.createDataFrame([("m", 1)], "id string, xml int")
+    with pytest.raises(OptionError, match="'xml' is int"):
+        twigcast.spark.match(frame, engine)
+    with pytest.raises(OptionError, match="no column 'body'"):
+        twigcast.spark.match(frame, engine, xml="body")
+
+
+def test_a_worker_opens_a_snapshot_once(spark: SparkSession, engine: Engine) -> None:
+    snapshot = publish(engine)
+    matched = twigcast.spark.match(spark.range(50).selectExpr("id", "'<a/>' as xml").repartition(4), snapshot)
+    for _ in range(3):
+        assert matched.matches.count() == 50
+
+    def witness(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            engine_of(snapshot)
+        opened = snapshots.opened.count(snapshot.version)
+        yield pa.RecordBatch.from_pydict({"process": [os.getpid()], "opened": [opened]})
+
+    seen = spark.range(50).repartition(4).mapInArrow(witness, "process long, opened long").collect()
+    assert seen and all(row["process"] != os.getpid() and row["opened"] == 1 for row in seen)
+
+
+def test_publishing_is_by_content(engine: Engine, tmp_path: Path) -> None:
+    first, again = publish(engine, folder=tmp_path), publish(engine, folder=tmp_path)
+    assert first == again and [path.name for path in tmp_path.iterdir()] == [Path(first.path).name]
+    engine.add("/other")
+    other = publish(engine, folder=tmp_path)
+    assert other.version != first.version
+    third = Engine()
+    third.add("/third")
+    for snapshot in (first, other, publish(third, folder=tmp_path)):
+        assert engine_of(snapshot) is engine_of(snapshot)
+    assert len(snapshots._open) == snapshots.KEPT
+
+
+def test_streaming_in_one_pass(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    """The recipe of the documentation: both parts of a stream inside foreachBatch."""
+    source = tmp_path / "in"
+    spark.createDataFrame([("1", "<a/>"), ("2", "<a"), ("3", "<b/>")], "id string, xml string").write.json(str(source))
+    snapshot = publish(engine)
+    found: dict[str, list[Any]] = {"matches": [], "dead": []}
+
+    def each(batch: DataFrame, number: int) -> None:
+        matched = twigcast.spark.match(batch, snapshot).persist()
+        found["matches"] += [tuple(row) for row in matched.matches.collect()]
+        found["dead"] += [row["message"] for row in matched.dead.collect()]
+        matched.unpersist()
+
+    stream = spark.readStream.schema("id string, xml string").json(str(source))
+    query = stream.writeStream.foreachBatch(each).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
+    assert sorted(found["matches"]) == [("1", 1), ("3", 2)]
+    assert found["dead"] == ["2"]

@@ -1,0 +1,154 @@
+"""The Arrow side of the match stage and of the JSON Lines sink, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from twigcast.engine import Engine, Subscription
+from twigcast.spark.sinks import jsonl
+from twigcast.spark.stages import match as match_stage
+from twigcast.spark.stages import outcome as outcome_stage
+from twigcast.spark.stages.outcome import ERROR, MATCHES, Outcome, outcomes
+
+
+def ask(engine: Engine, xml: list[Any], kind: pa.DataType | None = None) -> dict[int, Any]:
+    """Message number -> subscription ids, or the code of its error."""
+    batch = pa.RecordBatch.from_arrays([pa.array(range(len(xml))), pa.array(xml, kind or pa.binary())], ["id", "xml"])
+    answer: dict[int, Any] = {}
+    for outcome in outcomes([batch], engine):
+        for row in match_stage.match_rows(outcome, engine.ids):
+            for message, subscription in zip(row["message"].to_pylist(), row["subscription"].to_pylist(), strict=True):
+                answer.setdefault(message, []).append(subscription)
+        if outcome.rejected:
+            for row in match_stage.dead_rows(outcome.rejected, engine.ids.type):
+                answer.update(zip(row["message"].to_pylist(), row["reason"].to_pylist(), strict=True))
+    return answer
+
+
+def test_good_bad_and_null(engine: Engine) -> None:
+    first = engine.ids.to_pylist()[0]
+    answer = ask(engine, [b"<a/>", b"<a>", None, b"", b"<x/>", b"<a/>"])
+    assert answer[0] == [first] == answer[5]
+    assert answer[2] == "no-content"
+    assert isinstance(answer[1], str) and isinstance(answer[3], str)
+    assert 4 not in answer
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_binary_types(engine: Engine, kind: pa.DataType) -> None:
+    assert len(ask(engine, [b"<a><b/></a>"], kind)[0]) == 3
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(
+    "declaration", ["<?xml version='1.0' encoding='ISO-8859-1'?>", '<?xml version="1.0" encoding = "utf-16" ?>']
+)
+def test_a_text_column_has_been_decoded_whatever_the_message_declares(kind: pa.DataType, declaration: str) -> None:
+    engine = Engine()
+    engine.add("//ü")
+    assert len(ask(engine, [declaration + "<a><ü/></a>"], kind)[0]) == 1
+    assert len(ask(engine, ["<a><ü/></a>", None], kind)[0]) == 1
+
+
+def test_an_error_of_the_source_stands(engine: Engine) -> None:
+    error = {"code": "unreadable", "line": None, "column": None, "offset": None, "text": "gone"}
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(["x", "y"]), pa.array([None, b"<a/>"]), pa.array([error, None], ERROR)], ["id", "xml", "error"]
+    )
+    codes = [row["code"] for o in outcomes([batch], engine) if o.rejected for row in o.rejected.errors.to_pylist()]
+    assert codes == ["unreadable"]
+
+
+class Fragile:
+    """An engine that fails as a whole when it comes to one message, having answered for some before it."""
+
+    ids = pa.array([7])
+
+    def match_batches(self, batch: pa.RecordBatch, max_matches: int) -> Iterator[pa.RecordBatch]:
+        for start in range(0, batch.num_rows, 4):
+            part = batch.slice(start, 4)
+            if b"boom" in part.column("xml").to_pylist():
+                raise RuntimeError("out of cheese")
+            matches = pa.array([[0]] * part.num_rows, MATCHES)
+            yield pa.RecordBatch.from_arrays([matches, pa.nulls(part.num_rows, ERROR)], ["matches", "error"])
+
+
+@pytest.mark.parametrize("place", [0, 5, 20, 31])
+def test_a_failing_engine_costs_one_message(place: int) -> None:
+    xml = [b"fine"] * 32
+    xml[place] = b"boom"
+    answer = ask(Fragile(), xml)  # type: ignore[arg-type]
+    assert answer == {number: "internal" if text == b"boom" else [7] for number, text in enumerate(xml)}
+
+
+def test_many_matches_come_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome_stage, "MATCHES_AT_ONCE", 1000)
+    monkeypatch.setattr(match_stage, "ROWS_AT_ONCE", 64)
+    engine = Engine()
+    engine.add_many(Subscription(number, "/a") for number in range(100))
+    batch = pa.RecordBatch.from_arrays([pa.array(range(300)), pa.array([b"<a/>"] * 300)], ["id", "xml"])
+    found = list(outcomes([batch], engine))
+    assert len(found) > 20 and max(len(outcome.matches.flatten()) for outcome in found) < 3000
+    rows = [row for outcome in found for row in match_stage.match_rows(outcome, engine.ids)]
+    assert max(row.num_rows for row in rows) == 64
+    got = [
+        pair for row in rows for pair in zip(row["message"].to_pylist(), row["subscription"].to_pylist(), strict=True)
+    ]
+    assert sorted(got) == [(message, subscription) for message in range(300) for subscription in range(100)]
+
+
+def sample(ids: list[Any], matches: list[list[int]]) -> Outcome:
+    size = len(ids)
+    return Outcome(pa.array(ids), pa.array([b""] * size), pa.array(matches, MATCHES), pa.nulls(size, ERROR))
+
+
+def lines(outcome: Outcome, ids: pa.Array) -> list[Any]:
+    tails = jsonl.tails_of(ids)
+    text = b"".join(bytes(jsonl._joined(part)) for part in jsonl.match_lines(outcome, tails))
+    return [json.loads(line) for line in text.decode("utf-8").split("\n")[:-1]]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [["plain", "b"], ['quo"te', "back\\slash"], ["new\nline", "nul\x00"], ["ü\u2028", "\x7f"], [1, 2], [None, "x"]],
+)
+@pytest.mark.parametrize("subscriptions", [[1, 2, 3], ["s", 'q"', "\u2029\t"]])
+def test_lines_are_json(ids: list[Any], subscriptions: list[Any]) -> None:
+    got = lines(sample(ids, [[0, 2], [1]]), pa.array(subscriptions))
+    assert [(line["message"], line["subscription"]) for line in got] == [
+        (ids[0], subscriptions[0]),
+        (ids[0], subscriptions[2]),
+        (ids[1], subscriptions[1]),
+    ]
+
+
+def test_lines_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LINES_AT_ONCE", 3)
+    whole = sample(list("abcdef"), [[0, 1], [], [2, 3, 4, 0], [1], [], [4]])
+    part = Outcome(*(column.slice(1, 4) for column in (whole.ids, whole.xml, whole.matches, whole.errors)))
+    got = lines(part, pa.array(list("vwxyz")))
+    assert [line["message"] + line["subscription"] for line in got] == ["cx", "cy", "cz", "cv", "dw"]
+
+
+def test_nothing_matches() -> None:
+    assert lines(sample(["a"], [[]]), pa.array([1])) == []
+
+
+def dead(xml: bytes | None) -> dict[str, Any]:
+    error = {"code": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": "words"}
+    row = Outcome(pa.array(["m"]), pa.array([xml], pa.binary()), pa.array([[]], MATCHES), pa.array([error], ERROR))
+    (line,) = jsonl.dead_lines(row)
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def test_dead_lines_keep_the_message_whole() -> None:
+    expected = {"message": "m", "reason": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": "words"}
+    assert dead("<ü\r\n".encode()) == expected | {"original": "<ü\r\n"}
+    assert dead(b"<\xff") == expected | {"original": "PP8=", "encoding": "base64"}
+    assert dead(None) == expected | {"original": None}

@@ -1,0 +1,114 @@
+"""``twigcast run`` as a process: exit status, words, Ctrl-C, and a kill in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from spark_results import pairs, read_lines
+
+COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
+PACKAGE = Path(__file__).parents[2] / "python"
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("java")]
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    path = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "subs.txt").write_text("/a\n//b\n/nowhere\n")
+    return folder
+
+
+def wait_for(condition: object, seconds: float = 180) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_killed_in_the_middle_and_restarted(inbox: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for number in range(300):
+        (inbox / f"{number:03}.xml").write_text("<a><b/></a>" if number % 30 else "<a>")
+    arguments = ["--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--once", "--max-files", "20"]
+    first = start(*arguments)
+    wait_for(lambda: first.poll() is not None or len(list((out / "matches").glob("*.jsonl"))) >= 4)
+    os.kill(first.pid, signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    first.communicate()
+    before = pairs(out)
+    assert before and len(before) < 580
+
+    (inbox / "new.xml").write_text("<b/>")
+    with (tmp_path / "subs.txt").open("a") as file:
+        file.write("/b\n")
+    status, printed, noise = finish(start(*arguments))
+    assert status == 2, noise  # there are rejects
+    expected = [(f"{number:03}.xml", query) for number in range(300) if number % 30 for query in (1, 2)]
+    assert pairs(out) == [*expected, ("new.xml", 2), ("new.xml", 4)]
+    dead = read_lines(out / "dead")
+    assert sorted(line["message"] for line in dead) == [f"{number:03}.xml" for number in range(0, 300, 30)]
+    assert "matches" in printed and "dead letters" in printed
+    for word in ("WARN", "INFO", "incubator", "log4j"):
+        assert word not in noise + printed
+
+
+def test_live_until_interrupted(inbox: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (inbox / "1.xml").write_text("<a/>")
+    process = start(
+        "--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--trigger", "100ms", "--cores", "1"
+    )
+    wait_for(lambda: process.poll() is not None or any((out / "matches").glob("*.jsonl")))
+    (inbox / "2.tmp").write_text("<a/>")
+    (inbox / "2.tmp").rename(inbox / "2.xml")
+    wait_for(lambda: process.poll() is not None or len(pairs(out)) == 2)
+    process.send_signal(signal.SIGINT)
+    status, printed, noise = finish(process)
+    assert status == 0, noise
+    assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
+    assert "stopping" in noise and "Traceback" not in noise and "matches      2" in printed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("--inbox", "absent"), "there is no folder"),
+        (("--outbox", "subs.txt"), "bad-outbox"),
+        (("-s", "absent.txt"), "absent.txt"),
+        (("-s", "bad.txt"), "bad.txt"),
+        (("--trigger", "soon"), "500ms, 2s or 1m"),
+        (("--ns", "nothing"), "prefix=uri"),
+        (("--cores", "0"), "x>=1"),
+    ],
+)
+def test_wrong_inputs_end_with_words_and_status_2(
+    inbox: Path, tmp_path: Path, change: tuple[str, str], words: str
+) -> None:
+    (tmp_path / "bad.txt").write_text("/a\n/a[[\n")
+    name, value = change
+    options = {"--inbox": str(inbox), "--outbox": str(tmp_path / "out"), "-s": str(tmp_path / "subs.txt")}
+    options[name] = str(tmp_path / value) if name in options else value
+    started = time.monotonic()
+    status, _, noise = finish(start(*(part for pair in options.items() for part in pair), "--once"))
+    assert status == 2 and words in noise and "Traceback" not in noise, noise
+    assert time.monotonic() - started < 20  # no Spark was started for that
