@@ -30,7 +30,7 @@ def check(expr: ast.Expr, xml: bytes) -> None:
     root = etree.fromstring(xml)
     message = load(root)
     expected = root.xpath(f"boolean({text})", namespaces=prefixes or None)
-    where = f"{text}\n{xml.decode()}\n{compiled}"
+    where = f"{text}\n{xml!r}\n{compiled}"
     match compiled:
         case Structural(path):
             assert bool(select(path, message)) == expected, where

@@ -119,6 +119,11 @@ def test_braces_in_a_namespace_are_refused(uri: str) -> None:
         parse("a", {"p": uri})
 
 
+def test_the_empty_prefix_is_refused_not_ignored() -> None:
+    with pytest.raises(OptionError, match="default element namespace"):
+        parse("a", {"": "urn:x"})
+
+
 def test_numbers_have_no_exponent_in_text() -> None:
     for value in (1e21, 5e-324, 0.1, 123456789.5, float("inf")):
         tree = ast.Number(value, HERE)
