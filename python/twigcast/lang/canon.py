@@ -98,6 +98,14 @@ def exists(twig: Twig) -> Predicate:
     return holds
 
 
+def any_of(twig: Twig, leaf: Predicate) -> Predicate:
+    """That ``leaf`` holds for some node of ``twig``."""
+    if not twig.nodes:
+        return leaf
+    last = with_filters(twig.nodes[-1], leaf)
+    return FALSE if last is None else exists(Twig((*twig.nodes[:-1], last)))
+
+
 def _lifted(node: Node, only: Predicate) -> Predicate | None:
     """The sole filter of ``node`` as a test below it, if it is about any node of a branch."""
     match only:

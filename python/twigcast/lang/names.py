@@ -19,12 +19,16 @@ class Scope:
     default: str = ""
 
     def __post_init__(self) -> None:
-        for prefix, uri in [*self.namespaces.items(), ("", self.default)]:
-            if not isinstance(prefix, str) or not isinstance(uri, str) or "{" in uri or "}" in uri:
+        if "" in self.namespaces or None in self.namespaces:
+            raise OptionError(
+                "bad-namespace",
+                "the empty prefix cannot be declared: in XPath 1.0 an unprefixed name is in no namespace",
+                hint="set the default element namespace instead",
+            )
+        for uri in (*self.namespaces.values(), self.default):
+            if not isinstance(uri, str) or "{" in uri or "}" in uri:
                 raise OptionError(
-                    "bad-namespace",
-                    f"the namespace {prefix!r}: {uri!r} is not usable",
-                    hint="prefixes and URIs are strings, and a URI has no braces",
+                    "bad-namespace", f"{uri!r} is not a namespace", hint="a URI is a string without braces"
                 )
 
     def resolve(self, name: str, span: Span, source: str, *, attribute: bool) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from twigcast.errors import Span
 from twigcast.lang import ast, positions
 from twigcast.lang.ast import BOOLEAN, NODE_SET, NUMBER, Expr, type_of
-from twigcast.lang.canon import conj, disj, exists, negate
+from twigcast.lang.canon import any_of, conj, disj, exists, negate
 from twigcast.lang.constants import constant
 from twigcast.lang.needs import needed, when_empty
 from twigcast.lang.outer import Unknown
@@ -123,7 +123,7 @@ class Predicates:
         try:
             return self.paths.routes(expr)
         except TooManyRoutes:
-            unknown = self.unknown("the path has too many forward forms", expr.span)
+            unknown = self.unknown("the path is too long, or has too many forward forms, for a tree pattern", expr.span)
             return [Route(base=unknown, lost=True)]
 
     def exists(self, expr: Expr) -> Predicate:
@@ -213,7 +213,7 @@ class Predicates:
             empty = compare("", op, known)
             holds = self.single(first.path, lambda twig: Compare(first.value(twig), op, const), empty, path.span)
             return conj(self.exists(pick[0]), holds)
-        return self.any(path, lambda twig: Compare(StringValue(twig), op, const))
+        return self.any(path, lambda twig: any_of(twig, Compare(StringValue(Twig()), op, const)))
 
     # -- strings and numbers of a path
 

@@ -20,12 +20,13 @@ from twigcast.pattern import FALSE, TRUE, Bool, Node, NodeIs, Predicate, Step, T
 # What position() counts in a predicate: siblings under one parent, a single node, or something else.
 SIBLINGS, SINGLE, OTHER = "siblings", "single", "other"
 
+MAX_STEPS = 200
 MAX_ROUTES = 16
 MAX_OUTER = 3
 
 
 class TooManyRoutes(Exception):
-    """The rewriting would be larger than it is worth."""
+    """The pattern would be larger than it is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ class Paths:
         return [Route(base=unknown, lost=True)]
 
     def walk(self, routes: list[Route], steps: Sequence[ast.AxisStep]) -> list[Route]:
+        if len(steps) > MAX_STEPS:
+            raise TooManyRoutes
         for step in steps:
             filters = [self.predicate(one, counting(step)) for one in step.predicates]
             self.span = step.span
