@@ -16,6 +16,7 @@ mod reader;
 mod rewrite;
 mod scan;
 mod sink;
+mod tag;
 mod walk;
 
 pub use decode::{decode_attribute, decode_line_ends, decode_text};

@@ -43,17 +43,24 @@ fn bytes(of: &[u8], span: (u32, u32)) -> &[u8] {
     &of[span.0 as usize..span.1 as usize]
 }
 
-/// Is this attribute a namespace declaration? `prefix` is what stands before the colon, if there is one.
+/// Is an attribute with this name a namespace declaration?
 #[inline(always)]
-pub(super) fn declares(src: &[u8], attr: &Attr) -> bool {
-    let start = attr.name as usize;
-    let prefixed = attr.local != attr.name;
-    let length = if prefixed {
-        attr.local - attr.name - 1
+pub(super) fn declares(src: &[u8], name: usize, local: usize, name_end: usize) -> bool {
+    let length = if local == name {
+        name_end - name
     } else {
-        attr.name_end - attr.name
+        local - name - 1
     };
-    length == 5 && src[start..start + 5] == *b"xmlns"
+    length == 5 && src[name..name + 5] == *b"xmlns"
+}
+
+fn is_declaration(src: &[u8], attr: &Attr) -> bool {
+    declares(
+        src,
+        attr.name as usize,
+        attr.local as usize,
+        attr.name_end as usize,
+    )
 }
 
 impl Namespaces {
@@ -107,10 +114,10 @@ impl Namespaces {
         sink: &mut S,
     ) -> Result<()> {
         self.marks.push((depth, self.bindings.len() as u32));
-        for attr in attrs.iter().filter(|attr| declares(src, attr)) {
+        for attr in attrs.iter().filter(|attr| is_declaration(src, attr)) {
             self.declare_one(src, attr, sink)?;
         }
-        attrs.retain(|attr| !declares(src, attr));
+        attrs.retain(|attr| !is_declaration(src, attr));
         Ok(())
     }
 
