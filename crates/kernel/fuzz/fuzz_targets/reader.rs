@@ -26,13 +26,15 @@ struct Digest {
     text: Vec<u8>,
     uris: Vec<Vec<u8>>,
     depth: usize,
+    /// Every span so far is UTF-8; of a message that is refused they need not be.
+    utf8: bool,
 }
 
 impl Digest {
-    fn span(&self, src: &[u8], start: u32, end: u32) {
+    fn span(&mut self, src: &[u8], start: u32, end: u32) {
         assert!(src[start as usize..end as usize].len() == (end - start) as usize);
         assert!(src[..start as usize].len() <= self.plain.len());
-        assert!(std::str::from_utf8(&src[start as usize..end as usize]).is_ok());
+        self.utf8 &= std::str::from_utf8(&src[start as usize..end as usize]).is_ok();
     }
     fn flush(&mut self) {
         if !self.text.is_empty() {
@@ -106,9 +108,9 @@ fn read(reader: &mut Reader, data: &[u8]) -> (Result<u64, XmlError>, Vec<u8>) {
         max_expansion: 1 << 16,
         ..Limits::default()
     };
-    let mut digest = Digest::default();
+    let mut digest = Digest { utf8: true, ..Digest::default() };
     let result = reader.read(data, &limits, &mut digest).map(|()| {
-        assert_eq!(digest.depth, 0);
+        assert!(digest.depth == 0 && digest.utf8);
         digest.hash.finish()
     });
     if let Err(e) = &result {

@@ -1,7 +1,6 @@
 //! The internal subset of a DOCTYPE (XML 1.0 §2.8, §3.2 to §4.2). Everything is checked; what is kept is what
 //! changes the content of a document: entities, attribute defaults and attribute types.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::chars::{at, is_space, skip_space};
@@ -10,12 +9,11 @@ use super::entities::{collapse, enter, Budget, General, Kind, Place, Table};
 use super::error::{code, fault, show_char, Fault, Result};
 use super::markup;
 use super::models;
-use super::names;
+use super::names::{self, Numbered};
 use super::scan::Portable;
 
 /// One attribute of an element type.
 pub(super) struct AttributeDef {
-    pub name: Box<[u8]>,
     /// Of a type other than CDATA: its value is a list of tokens.
     pub tokens: bool,
     pub default: Option<Vec<u8>>,
@@ -31,22 +29,17 @@ pub(super) struct Dtd {
 
 #[derive(Default)]
 pub(super) struct Attributes {
-    elements: HashMap<Box<[u8]>, Element>,
+    names: Numbered,
+    elements: Vec<Element>,
     /// Some attribute has a default or a type other than CDATA.
     matter: bool,
 }
 
-/// The attributes of an element type, and where each is in that list.
+/// The attributes of an element type.
 #[derive(Default)]
 pub(super) struct Element {
+    pub names: Numbered,
     pub attributes: Vec<AttributeDef>,
-    index: HashMap<Box<[u8]>, usize>,
-}
-
-impl Element {
-    pub fn find(&self, attribute: &[u8]) -> Option<usize> {
-        self.index.get(attribute).copied()
-    }
 }
 
 impl Dtd {
@@ -58,25 +51,20 @@ impl Dtd {
 
 impl Attributes {
     pub fn element(&self, name: &[u8]) -> Option<&Element> {
-        if self.matter {
-            self.elements.get(name)
-        } else {
-            None
+        if !self.matter {
+            return None;
         }
+        self.names.find(name).map(|number| &self.elements[number])
     }
 
-    fn define(&mut self, element: &[u8], def: AttributeDef) {
+    fn define(&mut self, element: &[u8], name: &[u8], def: AttributeDef) {
         self.matter |= def.tokens || def.default.is_some();
-        if !self.elements.contains_key(element) {
-            self.elements.insert(element.into(), Element::default());
+        let (number, new) = self.names.add(element);
+        if new {
+            self.elements.push(Element::default());
         }
-        let Some(element) = self.elements.get_mut(element) else {
-            return;
-        };
-        if !element.index.contains_key(&def.name) {
-            element
-                .index
-                .insert(def.name.clone(), element.attributes.len());
+        let element = &mut self.elements[number];
+        if element.names.add(name).1 {
             element.attributes.push(def);
         }
     }
@@ -250,7 +238,7 @@ impl Subset<'_, '_> {
         let entity = self.dtd.parameter.get(id);
         match enter(entity, name, here)? {
             Some(text) => {
-                self.budget.spend(text.len(), here)?;
+                self.budget.spend(text.len() as u64 + 1, here)?;
                 self.budget.check_depth(frames.len() + 1, here)?;
                 Ok((Some(Frame { text, pos: 0, id }), end + 1))
             }
@@ -456,12 +444,8 @@ impl Subset<'_, '_> {
             let (value, past) = self.default(text, default, tokens, place)?;
             i = past;
             if self.processing {
-                let def = AttributeDef {
-                    name: text[start..end].into(),
-                    tokens,
-                    default: value,
-                };
-                self.dtd.attributes.define(&text[element.clone()], def);
+                let def = AttributeDef { tokens, default: value };
+                self.dtd.attributes.define(&text[element.clone()], &text[start..end], def);
             }
         }
     }

@@ -11,6 +11,7 @@ mod markup;
 mod models;
 mod names;
 mod namespaces;
+mod output;
 mod prolog;
 mod reader;
 mod rewrite;

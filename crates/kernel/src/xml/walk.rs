@@ -74,7 +74,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
         let seen = V::index(src, from, to, index);
         let mut bad = None;
         if seen & (SEEN_CONTROL | SEEN_WIDE) != 0 || verified < from {
-            match verify(src, verified, to, to == src.len()) {
+            match verify(src, verified, to, to == src.len(), seen & SEEN_CONTROL != 0) {
                 Ok(done) => verified = done,
                 Err(fault) => {
                     // What comes before the bad character is still walked: the first error is the one to report.
