@@ -444,8 +444,13 @@ impl Subset<'_, '_> {
             let (value, past) = self.default(text, default, tokens, place)?;
             i = past;
             if self.processing {
-                let def = AttributeDef { tokens, default: value };
-                self.dtd.attributes.define(&text[element.clone()], &text[start..end], def);
+                let def = AttributeDef {
+                    tokens,
+                    default: value,
+                };
+                self.dtd
+                    .attributes
+                    .define(&text[element.clone()], &text[start..end], def);
             }
         }
     }

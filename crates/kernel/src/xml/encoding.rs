@@ -169,8 +169,16 @@ impl Encoding {
 
 /// How many ASCII characters come first.
 fn ascii_length(bytes: &[u8]) -> usize {
-    let blocks = bytes.chunks_exact(8).take_while(|block| block.is_ascii()).count() * 8;
-    blocks + bytes[blocks..].iter().take_while(|byte| byte.is_ascii()).count()
+    let blocks = bytes
+        .chunks_exact(8)
+        .take_while(|block| block.is_ascii())
+        .count()
+        * 8;
+    blocks
+        + bytes[blocks..]
+            .iter()
+            .take_while(|byte| byte.is_ascii())
+            .count()
 }
 
 /// Writes UTF-16; answers what is wrong with it.
@@ -204,7 +212,12 @@ fn utf16(bytes: &[u8], big: bool, out: &mut Vec<u8>) -> Option<String> {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     rest = &rest[c.len_utf16() * 2..];
                 }
-                Some(Err(e)) => return Some(format!("0x{:04X} is half of a surrogate pair", e.unpaired_surrogate())),
+                Some(Err(e)) => {
+                    return Some(format!(
+                        "0x{:04X} is half of a surrogate pair",
+                        e.unpaired_surrogate()
+                    ))
+                }
             }
         }
     }

@@ -36,7 +36,11 @@ pub(super) struct Table {
 impl Table {
     pub fn declare(&mut self, name: &[u8], kind: Kind, in_parameter: bool) {
         if self.names.add(name).1 {
-            self.entities.push(Entity { kind, in_parameter, open: false });
+            self.entities.push(Entity {
+                kind,
+                in_parameter,
+                open: false,
+            });
         }
     }
     pub fn find(&self, name: &[u8]) -> Option<usize> {

@@ -25,3 +25,6 @@ pub use error::{XmlError, CODES};
 pub use limits::Limits;
 pub use reader::Reader;
 pub use sink::{Attr, NsId, Sink, Tag, Text};
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,12 @@ pub(super) struct Output<'a> {
 impl<'a> Output<'a> {
     pub fn new(src: &'a [u8], out: &'a mut Vec<u8>) -> Self {
         out.clear();
-        Output { src, out, map: Map::default(), kept: (0, 0) }
+        Output {
+            src,
+            out,
+            map: Map::default(),
+            kept: (0, 0),
+        }
     }
 
     fn flush(&mut self) {
@@ -70,7 +75,12 @@ impl<'a> Output<'a> {
     /// To write bytes that the document has in other words at `at`.
     pub fn made(&mut self, at: usize) -> &mut Vec<u8> {
         self.flush();
-        if self.map.stretches.last().is_none_or(|&(_, document, copied)| copied || document != at) {
+        if self
+            .map
+            .stretches
+            .last()
+            .is_none_or(|&(_, document, copied)| copied || document != at)
+        {
             self.map.stretches.push((self.out.len(), at, false));
         }
         self.out

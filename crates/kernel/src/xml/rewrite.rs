@@ -62,7 +62,16 @@ impl<'a, 'b> Rewriter<'a, 'b> {
     pub fn new(dtd: &'a mut Dtd, budget: &'a mut Budget<'b>, out: Output<'a>) -> Self {
         let (general, attributes) = (&mut dtd.general, &dtd.attributes);
         let expansions = vec![None; general.table.len()];
-        Rewriter { general, attributes, budget, out, expansions, scratch: Vec::new(), given: Vec::new(), tags: 0 }
+        Rewriter {
+            general,
+            attributes,
+            budget,
+            out,
+            expansions,
+            scratch: Vec::new(),
+            given: Vec::new(),
+            tags: 0,
+        }
     }
 
     /// Rewrites the document from `start`, the offset past its DOCTYPE. Answers false when it met wrong syntax, which
@@ -70,7 +79,11 @@ impl<'a, 'b> Rewriter<'a, 'b> {
     pub fn run(mut self, src: &[u8], start: usize) -> (Result<bool>, Map) {
         let mut complete = self.out.len();
         let result = self.content(src, start, &mut complete);
-        let length = if result.is_err() { complete } else { self.out.len() };
+        let length = if result.is_err() {
+            complete
+        } else {
+            self.out.len()
+        };
         (result, self.out.finish(length))
     }
 
@@ -171,7 +184,9 @@ impl<'a, 'b> Rewriter<'a, 'b> {
 
     /// Opens an entity for a reference in content, unless it is skipped or known how it expands.
     fn open(&mut self, name: &[u8], here: usize, frames: &mut Vec<Frame>) -> Result<()> {
-        let Some(id) = self.general.find(name, here)? else { return Ok(()) };
+        let Some(id) = self.general.find(name, here)? else {
+            return Ok(());
+        };
         let depth = frames.len();
         if let Some(Expansion { part, cost, levels }) = self.expansions[id] {
             self.budget.spend(cost, here)?;
@@ -189,7 +204,16 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 self.budget.spend(text.len() as u64 + 1, here)?;
                 self.budget.check_depth(depth, here)?;
                 let (text, place) = (Some(text), Place::Entity(here));
-                frames.push(Frame { text, pos: 0, id, depth: 0, place, from: self.out.len(), spent, levels: 0 });
+                frames.push(Frame {
+                    text,
+                    pos: 0,
+                    id,
+                    depth: 0,
+                    place,
+                    from: self.out.len(),
+                    spent,
+                    levels: 0,
+                });
                 Ok(())
             }
             None if matches!(entity.kind, Kind::Unparsed) => Err(unparsed(name, here)),
@@ -199,7 +223,17 @@ impl<'a, 'b> Rewriter<'a, 'b> {
 
     /// Closes the entity that has been read to its end.
     fn close(&mut self, frames: &mut Vec<Frame>) {
-        let Some(Frame { text, id, from, spent, levels, .. }) = frames.pop() else { return };
+        let Some(Frame {
+            text,
+            id,
+            from,
+            spent,
+            levels,
+            ..
+        }) = frames.pop()
+        else {
+            return;
+        };
         self.general.table.get(id).open = false;
         if let Some(parent) = frames.last_mut() {
             parent.levels = parent.levels.max(levels + 1);
@@ -207,7 +241,11 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         // What begins like the end of `]]>` is written differently after `]`: see `text`.
         if text.is_some_and(|text| !matches!(text.first(), Some(b']' | b'>' | b'&'))) {
             let part = (from, self.out.len());
-            self.expansions[id] = Some(Expansion { part, cost: self.budget.spent - spent, levels });
+            self.expansions[id] = Some(Expansion {
+                part,
+                cost: self.budget.spent - spent,
+                levels,
+            });
         }
     }
 
@@ -302,7 +340,8 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 return Ok((Step::Stop(i), false));
             };
             self.out.put(&text[i..=open], i, place);
-            let def = element.and_then(|element| Some((element, element.names.find(&text[next..end])?)));
+            let def =
+                element.and_then(|element| Some((element, element.names.find(&text[next..end])?)));
             if let Some((element, k)) = def {
                 if self.given.len() < element.attributes.len() {
                     self.given.resize(element.attributes.len(), 0);
@@ -332,7 +371,10 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         let simple = !raw
             .iter()
             .any(|c| matches!(c, b'&' | b'\t' | b'\n' | b'\r'));
-        if simple && !tokens {
+        let spaced = || {
+            raw.starts_with(b" ") || raw.ends_with(b" ") || raw.windows(2).any(|pair| pair == b"  ")
+        };
+        if simple && !(tokens && spaced()) {
             self.out.put(raw, span.0, place);
             return Ok(());
         }
