@@ -26,15 +26,18 @@ Verdict = list[Event] | tuple[str, str, int]  # events, or (code, words, byte of
 
 SEEDS: list[bytes] = [
     b"<a/>",
-    b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n<!-- c --><?pi data?><a b="1" c=\'2\'>x<b/>y</a>\n<!-- d -->',
-    b'<r xmlns="urn:d" xmlns:p="urn:p"><p:a p:x="1" x="2" xml:lang="en"/><b xmlns=""><c/></b><p:b xmlns:p="urn:q"/></r>',
+    b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n<!-- c --><?pi data?>'
+    b"<a b=\"1\" c='2'>x<b/>y</a>\n<!-- d -->",
+    b'<r xmlns="urn:d" xmlns:p="urn:p"><p:a p:x="1" x="2" xml:lang="en"/>'
+    b'<b xmlns=""><c/></b><p:b xmlns:p="urn:q"/></r>',
     b'<r xmlns:a="urn:u" xmlns:b="urn:u"><e a:x="1" b:y="2"/><a:e/><b:e/></r>',
     b"<t>a &amp; b &lt; c &#233; &#x20AC; ]] > <![CDATA[<raw> & ]] text]]>\r\nnext\rline</t>",
     b'<t a="x&#10;y\n\tz\r\n&quot;" b=\'"&apos;\'/>',
     b'<!DOCTYPE t SYSTEM "t.dtd"><t>&unknown; <a b="&other;"/></t>',
     b'<!DOCTYPE t PUBLIC "-//X//Y" "t.dtd" [<!ENTITY e "in">]><t>&e;&unknown;</t>',
     b'<!DOCTYPE t [<!ELEMENT t (#PCDATA|b)*><!ELEMENT b EMPTY><!ENTITY e "x<b/>y"><!ENTITY f "&e;&e;">]><t>&f;</t>',
-    b"<!DOCTYPE t [<!ENTITY lt2 '&#38;#60;'><!ENTITY q '\"&#39;'><!ENTITY cr '&#13;'>]><t a='&q;&lt2;&cr;'>&lt2;&cr;]]&q;</t>",
+    b"<!DOCTYPE t [<!ENTITY lt2 '&#38;#60;'><!ENTITY q '\"&#39;'><!ENTITY cr '&#13;'>]>"
+    b"<t a='&q;&lt2;&cr;'>&lt2;&cr;]]&q;</t>",
     b'<!DOCTYPE t [<!ATTLIST t a CDATA "d" b NMTOKENS " x  y " c (p|q) #IMPLIED xmlns CDATA #FIXED "urn:x">]>'
     b'<t c="  p " b="&#32;1  2&#9;3 "><t a="given"/></t>',
     b"<!DOCTYPE t [<!ENTITY % p '<!ENTITY e \"from p\">'>%p;<!NOTATION n SYSTEM 'n'><!ENTITY u SYSTEM 'u' NDATA n>"
@@ -59,7 +62,15 @@ SNIPPETS: list[bytes] = [
     *(b"%p;", b"%x;", b" xmlns='urn:n'", b" xmlns=''", b" xmlns:a='urn:a'", b" xmlns:a=''", b" a:b='1'", b" b='2'"),
     *(b" xmlns:xml='http://www.w3.org/XML/1998/namespace'", b" xmlns:xmlns='u'", b" xml:id='i'", b"xmlns:", b"xml"),
     *(b"<!ENTITY e 'v'>", b"<!ENTITY % p 'v'>", b"<!ATTLIST t k CDATA 'v'>", b"<!ATTLIST t a ID #IMPLIED>", b"#FIXED "),
-    *(b"<!ELEMENT t ANY>", b"<!NOTATION n PUBLIC 'p'>", b"<![IGNORE[", b"<!DOCTYPE t>", b"<!DOCTYPE t [", b"]>", b"\r\n"),
+    *(
+        b"<!ELEMENT t ANY>",
+        b"<!NOTATION n PUBLIC 'p'>",
+        b"<![IGNORE[",
+        b"<!DOCTYPE t>",
+        b"<!DOCTYPE t [",
+        b"]>",
+        b"\r\n",
+    ),
     *("é".encode(), "€".encode(), "\ufffe".encode(), "\uffff".encode(), "𝄞".encode(), "\u0300".encode(), "·".encode()),
     *(b" standalone='yes'", b" standalone='no'", b" encoding='UTF-8'", b" encoding='ISO-8859-1'", b" version='1.1'"),
 ]
@@ -182,7 +193,24 @@ def mutate(data: bytes, choose: random.Random) -> bytes:
 
 
 PIECES = [
-    *("text", "]]", ">", "]", " ", "\n", "\r\n", "\t", "é", "&amp;", "&lt;", "&#60;", "&#38;", "&#13;", "&#10;", "&#9;"),
+    *(
+        "text",
+        "]]",
+        ">",
+        "]",
+        " ",
+        "\n",
+        "\r\n",
+        "\t",
+        "é",
+        "&amp;",
+        "&lt;",
+        "&#60;",
+        "&#38;",
+        "&#13;",
+        "&#10;",
+        "&#9;",
+    ),
     *("&#32;", "&#38;#60;", "&#38;#38;", "&#38;e0;", "&e0;", "&e1;", "&e2;", "&e3;", "&x;", "&u;", "&none;", "&quot;"),
     *("<b/>", "<b>in</b>", "<b>", "</b>", "<p:c p:k='&e1;'/>", "<![CDATA[&e0;]]>", "<!-- &e0; -->", "<?p &e0;?>", "'"),
     *("<b k='&e0;'/>", "<b k=' a  b '/>", "&#39;", "&#34;", "&#37;p0;", "&p0;"),
@@ -207,7 +235,9 @@ def generate(choose: random.Random) -> bytes:
                 kind, default = choose.choice(TYPES), choose.choice(DEFAULTS)
                 return f"<!ATTLIST {choose.choice('rb')} {name} {kind} {default}>"
             case 5:
-                value = choose.choice(["<!ENTITY e1 'from p'>", "<!ATTLIST b k CDATA 'from p'>", "", "%p1;", "&#37;p1;"])
+                value = choose.choice(
+                    ["<!ENTITY e1 'from p'>", "<!ATTLIST b k CDATA 'from p'>", "", "%p1;", "&#37;p1;"]
+                )
                 return f'<!ENTITY % p{choose.randrange(2)} "{value}">'
             case 6:
                 return choose.choice(["%p0;", "%p1;", "%px;", "<!ENTITY % px SYSTEM 'px'>", "<!-- c -->", "<?p d?>"])

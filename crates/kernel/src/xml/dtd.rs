@@ -40,6 +40,8 @@ pub(super) struct Attributes {
 pub(super) struct Element {
     pub names: Numbered,
     pub attributes: Vec<AttributeDef>,
+    /// Those of them that have a default: a tag must not cost what the others are worth.
+    pub defaults: Vec<usize>,
 }
 
 impl Dtd {
@@ -65,6 +67,9 @@ impl Attributes {
         }
         let element = &mut self.elements[number];
         if element.names.add(name).1 {
+            if def.default.is_some() {
+                element.defaults.push(element.attributes.len());
+            }
             element.attributes.push(def);
         }
     }

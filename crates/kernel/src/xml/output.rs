@@ -6,16 +6,17 @@ use super::error::Fault;
 /// From offsets of the plain form to offsets of the document.
 #[derive(Default)]
 pub(super) struct Map {
-    /// Where a stretch begins in the plain form and in the document, and whether it was copied byte for byte.
-    stretches: Vec<(usize, usize, bool)>,
+    /// Where a stretch begins in the plain form and in the document, and whether it was copied byte for byte. 32 bits
+    /// are enough for offsets and keep this small: a message may hold a reference every four bytes.
+    stretches: Vec<(u32, u32, bool)>,
 }
 
 impl Map {
     fn original(&self, at: usize) -> usize {
-        let next = self.stretches.partition_point(|stretch| stretch.0 <= at);
+        let next = self.stretches.partition_point(|stretch| stretch.0 as usize <= at);
         match next.checked_sub(1).map(|i| self.stretches[i]) {
-            Some((plain, document, true)) => document + (at - plain),
-            Some((_, document, false)) => document,
+            Some((plain, document, true)) => document as usize + (at - plain as usize),
+            Some((_, document, false)) => document as usize,
             None => at,
         }
     }
@@ -51,7 +52,7 @@ impl<'a> Output<'a> {
     fn flush(&mut self) {
         let (start, end) = self.kept;
         if start < end {
-            self.map.stretches.push((self.out.len(), start, true));
+            self.map.stretches.push((self.out.len() as u32, start as u32, true));
             self.out.extend_from_slice(&self.src[start..end]);
             self.kept = (end, end);
         }
@@ -79,9 +80,9 @@ impl<'a> Output<'a> {
             .map
             .stretches
             .last()
-            .is_none_or(|&(_, document, copied)| copied || document != at)
+            .is_none_or(|&(_, document, copied)| copied || document as usize != at)
         {
-            self.map.stretches.push((self.out.len(), at, false));
+            self.map.stretches.push((self.out.len() as u32, at as u32, false));
         }
         self.out
     }

@@ -396,8 +396,10 @@ impl<'a, 'b> Rewriter<'a, 'b> {
 
     /// The attributes that the tag at hand does not give and the DTD does.
     fn defaults(&mut self, element: &Element, here: usize) -> Result<()> {
-        for (k, def) in element.attributes.iter().enumerate() {
-            let Some(value) = &def.default else { continue };
+        for &k in &element.defaults {
+            let Some(value) = &element.attributes[k].default else {
+                continue;
+            };
             if self.given.get(k) == Some(&self.tags) {
                 continue;
             }

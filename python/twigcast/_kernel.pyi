@@ -1,0 +1,13 @@
+from typing import Any
+
+__version__: str
+
+# The reader. `limits` takes any of max_bytes, max_depth, max_attributes, max_name, max_expansion, max_amplification,
+# max_entity_depth. An error is (code, message, line, column, offset): line and column from 1, offset in bytes.
+
+def validate(data: bytes, limits: dict[str, int] | None = None) -> tuple[str, str, int, int, int] | None: ...
+def events(
+    data: bytes, limits: dict[str, int] | None = None, *, portable: bool = False
+) -> list[tuple[Any, ...]] | tuple[str, str, int, int, int]: ...
+def parse_only(messages: list[bytes]) -> int: ...
+def error_codes() -> list[tuple[str, str]]: ...
