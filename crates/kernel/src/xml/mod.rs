@@ -1,5 +1,6 @@
 //! A strict, non-validating reader of XML 1.0 (5th edition) with Namespaces 1.0.
 
+mod attlist;
 mod chars;
 mod decode;
 mod dtd;

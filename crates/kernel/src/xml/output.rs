@@ -13,7 +13,9 @@ pub(super) struct Map {
 
 impl Map {
     fn original(&self, at: usize) -> usize {
-        let next = self.stretches.partition_point(|stretch| stretch.0 as usize <= at);
+        let next = self
+            .stretches
+            .partition_point(|stretch| stretch.0 as usize <= at);
         match next.checked_sub(1).map(|i| self.stretches[i]) {
             Some((plain, document, true)) => document as usize + (at - plain as usize),
             Some((_, document, false)) => document as usize,
@@ -52,7 +54,9 @@ impl<'a> Output<'a> {
     fn flush(&mut self) {
         let (start, end) = self.kept;
         if start < end {
-            self.map.stretches.push((self.out.len() as u32, start as u32, true));
+            self.map
+                .stretches
+                .push((self.out.len() as u32, start as u32, true));
             self.out.extend_from_slice(&self.src[start..end]);
             self.kept = (end, end);
         }
@@ -82,7 +86,9 @@ impl<'a> Output<'a> {
             .last()
             .is_none_or(|&(_, document, copied)| copied || document as usize != at)
         {
-            self.map.stretches.push((self.out.len() as u32, at as u32, false));
+            self.map
+                .stretches
+                .push((self.out.len() as u32, at as u32, false));
         }
         self.out
     }

@@ -5,8 +5,9 @@
 
 use std::rc::Rc;
 
+use super::attlist::{Attributes, Element};
 use super::chars::{at, skip_space};
-use super::dtd::{Attributes, Dtd, Element};
+use super::dtd::Dtd;
 use super::entities::{collapse, enter, escape, unparsed, Budget, General, Kind, Place};
 use super::error::{code, fault, Fault, Result};
 use super::limits::ADDRESSABLE;
