@@ -143,9 +143,12 @@ def known_difference(data: bytes, mine: Verdict, theirs: Verdict) -> str | None:
             return "expat takes any encoding that Python knows, and any name for ASCII bytes"
         if code == "bad-encoding" and "surrogate" in words:
             return "expat takes a surrogate that has no partner"
-        unprocessed = "entity value" in words or "% inside a declaration" in words
-        if code in ("bad-reference", "bad-doctype") and unprocessed and b"%" in data[:at].replace(b"\0", b""):
-            return "expat does not check values that it does not process"
+        before = data[:at].replace(b"\0", b"")
+        literal = (
+            code in ("bad-reference", "bad-char-reference", "lt-in-attribute") or "% inside a declaration" in words
+        )
+        if literal and b"<!DOCTYPE" in before and re.search(rb"%[^%;]+;", before):
+            return "expat does not check values of declarations that it does not process"
         if code == "bad-name" and b"<!DOCTYPE" in data[:at] and data[at - 1 : at + 1].count(b":"):
             return "expat takes a name in a declaration that is no QName"
     return None

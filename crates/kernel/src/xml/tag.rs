@@ -86,12 +86,9 @@ fn name_end<V: Scan>(src: &[u8], i: usize) -> usize {
     end
 }
 
-/// Reads the QName at `start`; answers (offset of the local part, offset past the name).
+/// Reads the QName at `start`, where a name starts; answers (offset of the local part, offset past the name).
 #[inline(always)]
-pub(super) fn qname<V: Scan>(src: &[u8], start: usize, limits: &Limits) -> Result<(usize, usize)> {
-    if !names::starts(src, start) {
-        return Err(bad_name(src, start));
-    }
+pub(super) fn qname<V: Scan>(src: &[u8], start: usize, max_name: u32) -> Result<(usize, usize)> {
     let mut local = start;
     let mut end = name_end::<V>(src, start);
     if at(src, end) == b':' {
@@ -104,8 +101,8 @@ pub(super) fn qname<V: Scan>(src: &[u8], start: usize, limits: &Limits) -> Resul
             return Err(bad_name(src, end));
         }
     }
-    if end - start > limits.max_name as usize {
-        markup::check_length(start, end, limits.max_name)?;
+    if end - start > max_name as usize {
+        markup::check_length(start, end, max_name)?;
     }
     Ok((local, end))
 }
@@ -119,6 +116,7 @@ fn attributes<V: Scan>(
     attrs: &mut Vec<Attr>,
 ) -> Result<Inside> {
     let (src, limits) = (doc.src, doc.limits);
+    let max_name = limits.max_name;
     let mut prefixed = false;
     let mut declared = false;
     let mut seen = 0u64; // a small Bloom filter of the names
@@ -146,11 +144,17 @@ fn attributes<V: Scan>(
             }
         }
         let name = e;
-        let (local, name_end) = qname::<V>(src, e, limits)?;
-        let (value, quote) = match src.get(name_end..name_end + 2) {
-            Some([b'=', quote @ (b'"' | b'\'')]) => (name_end + 2, *quote),
-            _ => spaced_value(src, name, name_end)?,
-        };
+        let mut local = name;
+        let mut name_end = V::name_end(src, name);
+        let (mut value, mut quote) = (name_end + 2, b'"');
+        // Nearly every attribute is `name="`, in ASCII and without prefix: one look at two bytes tells.
+        if src.get(name_end..value) != Some(b"=\"") || name_end - name > max_name as usize {
+            (local, name_end) = qname::<V>(src, name, max_name)?;
+            (value, quote) = match src.get(name_end..name_end + 2) {
+                Some([b'=', quote @ (b'"' | b'\'')]) => (name_end + 2, *quote),
+                _ => spaced_value(src, name, name_end)?,
+            };
+        }
         e = V::value_end(src, value, quote);
         let plain = at(src, e) == quote;
         if !plain {
