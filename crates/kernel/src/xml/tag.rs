@@ -76,27 +76,32 @@ mod avx2 {
     }
 }
 
-/// Where the NCName that `i` lies in ends.
+/// Where an NCName ends of which the ASCII characters up to `end` have been read.
 #[inline(always)]
-fn name_end<V: Scan>(src: &[u8], i: usize) -> usize {
-    let end = V::name_end(src, i);
+fn wide_end(src: &[u8], end: usize) -> usize {
     if at(src, end) >= 0x80 {
         return names::end_wide(src, end);
     }
     end
 }
 
-/// Reads the QName at `start`, where a name starts; answers (offset of the local part, offset past the name).
+/// Reads the QName at `start`, where a name starts, of which the ASCII characters up to `end` have been read. Answers
+/// (offset of the local part, offset past the name).
 #[inline(always)]
-pub(super) fn qname<V: Scan>(src: &[u8], start: usize, max_name: u32) -> Result<(usize, usize)> {
+pub(super) fn qname<V: Scan>(
+    src: &[u8],
+    start: usize,
+    end: usize,
+    max_name: u32,
+) -> Result<(usize, usize)> {
     let mut local = start;
-    let mut end = name_end::<V>(src, start);
+    let mut end = wide_end(src, end);
     if at(src, end) == b':' {
         local = end + 1;
         if !names::starts(src, local) {
             return Err(bad_name(src, local));
         }
-        end = name_end::<V>(src, local);
+        end = wide_end(src, V::name_end(src, local));
         if at(src, end) == b':' {
             return Err(bad_name(src, end));
         }
@@ -149,7 +154,7 @@ fn attributes<V: Scan>(
         let (mut value, mut quote) = (name_end + 2, b'"');
         // Nearly every attribute is `name="`, in ASCII and without prefix: one look at two bytes tells.
         if src.get(name_end..value) != Some(b"=\"") || name_end - name > max_name as usize {
-            (local, name_end) = qname::<V>(src, name, max_name)?;
+            (local, name_end) = qname::<V>(src, name, name_end, max_name)?;
             (value, quote) = match src.get(name_end..name_end + 2) {
                 Some([b'=', quote @ (b'"' | b'\'')]) => (name_end + 2, *quote),
                 _ => spaced_value(src, name, name_end)?,

@@ -176,7 +176,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
             if !names::starts(src, p + 1) {
                 return Err(bad_markup(src, p));
             }
-            let (local, end) = qname::<V>(src, p + 1, limits.max_name)?;
+            let (local, end) = qname::<V>(src, p + 1, V::name_end(src, p + 1), limits.max_name)?;
             attrs.clear();
             let mut empty = false;
             let mut declared = false;
