@@ -108,7 +108,10 @@ fn read(reader: &mut Reader, data: &[u8]) -> (Result<u64, XmlError>, Vec<u8>) {
         max_expansion: 1 << 16,
         ..Limits::default()
     };
-    let mut digest = Digest { utf8: true, ..Digest::default() };
+    let mut digest = Digest {
+        utf8: true,
+        ..Digest::default()
+    };
     let result = reader.read(data, &limits, &mut digest).map(|()| {
         assert!(digest.depth == 0 && digest.utf8);
         digest.hash.finish()

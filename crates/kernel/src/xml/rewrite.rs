@@ -108,12 +108,19 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             let text: &[u8] = held.as_deref().unwrap_or(src);
             let place = frame.place;
             let pos = self.text(text, frame.pos, place);
-            *complete = self.out.len();
             let here = if place.is_document() {
                 pos
             } else {
                 place.of(0)
             };
+            if self.out.len() as u64 > ADDRESSABLE {
+                return Err(fault(
+                    code::LIMIT_EXPANSION,
+                    here,
+                    "the message expands to 4 GiB or more",
+                ));
+            }
+            *complete = self.out.len();
             if pos >= text.len() {
                 if last == 0 {
                     return Ok(true);
@@ -172,13 +179,6 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                     self.out.put(&text[from..], from, place);
                     return Ok(false);
                 }
-            }
-            if self.out.len() as u64 > ADDRESSABLE {
-                return Err(fault(
-                    code::LIMIT_EXPANSION,
-                    here,
-                    "the message expands to 4 GiB or more",
-                ));
             }
         }
     }
