@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.parsers.expat
 
 import pytest
-import xml_suite
 
+import xml_suite
 from twigcast import _kernel
 
 CASES = xml_suite.cases()

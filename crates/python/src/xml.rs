@@ -1,5 +1,7 @@
 //! The reader for Python: verdicts, events for tests, and bare parsing for benchmarks.
 
+use std::cell::RefCell;
+
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -33,6 +35,11 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
         }
     }
     Ok(limits)
+}
+
+thread_local! {
+    /// Keeps its working memory from one call to the next.
+    static READER: RefCell<Reader> = RefCell::new(Reader::new());
 }
 
 /// Counts elements, so that nothing is optimised away.
@@ -204,7 +211,9 @@ fn validate(
     limits: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Option<Error>> {
     let limits = self::limits(limits)?;
-    let read = py.detach(|| Reader::new().read(data, &limits, &mut Count::default()));
+    let read = py.detach(|| {
+        READER.with_borrow_mut(|reader| reader.read(data, &limits, &mut Count::default()))
+    });
     Ok(read.err().map(error))
 }
 

@@ -31,24 +31,46 @@ pub(crate) fn skip_space(src: &[u8], mut i: usize) -> usize {
 }
 
 /// The first character of some bytes that may not be UTF-8.
+#[inline]
 pub(crate) fn first_char(bytes: &[u8]) -> Option<char> {
-    let head = &bytes[..bytes.len().min(4)];
-    let valid = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(e) => std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or(""),
+    let tail = |i: usize| {
+        bytes
+            .get(i)
+            .filter(|&&c| c & 0xC0 == 0x80)
+            .map(|&c| u32::from(c & 0x3F))
     };
-    valid.chars().next()
+    let lead = u32::from(*bytes.first()?);
+    let (number, least) = match lead {
+        0..=0x7F => (lead, 0),
+        0xC0..=0xDF => ((lead & 0x1F) << 6 | tail(1)?, 0x80),
+        0xE0..=0xEF => ((lead & 0xF) << 12 | tail(1)? << 6 | tail(2)?, 0x800),
+        0xF0..=0xF7 => (
+            (lead & 7) << 18 | tail(1)? << 12 | tail(2)? << 6 | tail(3)?,
+            0x10000,
+        ),
+        _ => return None,
+    };
+    // A longer form than needed is not UTF-8; neither are surrogates nor numbers beyond Unicode.
+    char::from_u32(number).filter(|_| number >= least)
 }
 
 /// Checks that `src[from..to]` is UTF-8 and holds only XML characters. Answers where it stopped: `to`, or, unless
-/// this is the `last` stretch, the start of a character that `to` cuts in two.
-pub(crate) fn verify(src: &[u8], from: usize, to: usize, last: bool) -> Result<usize> {
+/// this is the `last` stretch, the start of a character that `to` cuts in two. Control characters are looked for only
+/// where there are any (`controls`).
+#[inline(never)]
+pub(crate) fn verify(
+    src: &[u8],
+    from: usize,
+    to: usize,
+    last: bool,
+    controls: bool,
+) -> Result<usize> {
     let part = &src[from..to];
     let (good, cut) = match std::str::from_utf8(part) {
         Ok(_) => (part.len(), None),
         Err(e) => (e.valid_up_to(), Some(e.error_len())),
     };
-    if let Some(i) = first_illegal(&part[..good]) {
+    if let Some(i) = first_illegal(&part[..good], controls) {
         let c = first_char(&part[i..]).map_or(0, u32::from);
         return Err(fault(
             code::BAD_CHAR,
@@ -71,10 +93,15 @@ pub(crate) fn verify(src: &[u8], from: usize, to: usize, last: bool) -> Result<u
 }
 
 /// Where valid UTF-8 holds what is not `Char`: a control character, U+FFFE or U+FFFF.
-fn first_illegal(text: &[u8]) -> Option<usize> {
-    let control = text.iter().position(|&c| c < 0x20 && !is_space(c));
+fn first_illegal(text: &[u8], controls: bool) -> Option<usize> {
+    let control = if controls {
+        text.iter().position(|&c| c < 0x20 && !is_space(c))
+    } else {
+        None
+    };
     let before = &text[..control.unwrap_or(text.len())];
-    memchr::memmem::find_iter(before, b"\xEF\xBF")
-        .find(|i| before[i + 2] >= 0xBE)
+    // U+FFFE and U+FFFF are EF BF BE and EF BF BF, of which the first byte is the rarest.
+    memchr::memchr_iter(0xEF, before)
+        .find(|&i| before[i + 1] == 0xBF && before[i + 2] >= 0xBE)
         .or(control)
 }

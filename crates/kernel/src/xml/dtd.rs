@@ -1,25 +1,17 @@
 //! The internal subset of a DOCTYPE (XML 1.0 §2.8, §3.2 to §4.2). Everything is checked; what is kept is what
 //! changes the content of a document: entities, attribute defaults and attribute types.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::chars::{at, is_space, skip_space};
+use super::attlist::Attributes;
+use super::chars::{at, skip_space};
 use super::decode::{char_number, predefined};
-use super::entities::{collapse, enter, Budget, General, Kind, Place, Table};
+use super::entities::{enter, Budget, General, Kind, Place, Table};
 use super::error::{code, fault, show_char, Fault, Result};
 use super::markup;
 use super::models;
 use super::names;
 use super::scan::Portable;
-
-/// One attribute of an element type.
-pub(super) struct AttributeDef {
-    pub name: Box<[u8]>,
-    /// Of a type other than CDATA: its value is a list of tokens.
-    pub tokens: bool,
-    pub default: Option<Vec<u8>>,
-}
 
 /// What an internal subset declares.
 #[derive(Default)]
@@ -29,26 +21,6 @@ pub(super) struct Dtd {
     parameter: Table,
 }
 
-#[derive(Default)]
-pub(super) struct Attributes {
-    elements: HashMap<Box<[u8]>, Element>,
-    /// Some attribute has a default or a type other than CDATA.
-    matter: bool,
-}
-
-/// The attributes of an element type, and where each is in that list.
-#[derive(Default)]
-pub(super) struct Element {
-    pub attributes: Vec<AttributeDef>,
-    index: HashMap<Box<[u8]>, usize>,
-}
-
-impl Element {
-    pub fn find(&self, attribute: &[u8]) -> Option<usize> {
-        self.index.get(attribute).copied()
-    }
-}
-
 impl Dtd {
     /// Can the document be read as it is?
     pub fn changes_nothing(&self) -> bool {
@@ -56,33 +28,7 @@ impl Dtd {
     }
 }
 
-impl Attributes {
-    pub fn element(&self, name: &[u8]) -> Option<&Element> {
-        if self.matter {
-            self.elements.get(name)
-        } else {
-            None
-        }
-    }
-
-    fn define(&mut self, element: &[u8], def: AttributeDef) {
-        self.matter |= def.tokens || def.default.is_some();
-        if !self.elements.contains_key(element) {
-            self.elements.insert(element.into(), Element::default());
-        }
-        let Some(element) = self.elements.get_mut(element) else {
-            return;
-        };
-        if !element.index.contains_key(&def.name) {
-            element
-                .index
-                .insert(def.name.clone(), element.attributes.len());
-            element.attributes.push(def);
-        }
-    }
-}
-
-fn bad(at: usize, message: impl Into<String>) -> Box<Fault> {
+pub(super) fn bad(at: usize, message: impl Into<String>) -> Box<Fault> {
     fault(code::BAD_DOCTYPE, at, message)
 }
 
@@ -96,7 +42,7 @@ pub(super) fn close(text: &[u8], i: usize, what: &str) -> Result<usize> {
 }
 
 /// Reads white space and then a name with at most one colon (or, unless `colon`, with none).
-fn name(text: &[u8], i: usize, colon: bool, max_name: u32) -> Result<(usize, usize)> {
+pub(super) fn name(text: &[u8], i: usize, colon: bool, max_name: u32) -> Result<(usize, usize)> {
     let start = markup::spaced(text, i, code::BAD_DOCTYPE)?;
     name_at(text, start, colon, max_name)
 }
@@ -130,12 +76,12 @@ struct Frame {
     id: usize,
 }
 
-struct Subset<'a, 'b> {
-    dtd: Dtd,
-    budget: &'a mut Budget<'b>,
+pub(super) struct Subset<'a, 'b> {
+    pub dtd: Dtd,
+    pub budget: &'a mut Budget<'b>,
     /// False after a reference to a parameter entity that is not read: it might have declared things before.
-    processing: bool,
-    max_name: u32,
+    pub processing: bool,
+    pub max_name: u32,
 }
 
 /// Reads the internal subset of `src` from `start`, the offset past `[`. Answers what it declares and the offset past
@@ -250,7 +196,7 @@ impl Subset<'_, '_> {
         let entity = self.dtd.parameter.get(id);
         match enter(entity, name, here)? {
             Some(text) => {
-                self.budget.spend(text.len(), here)?;
+                self.budget.spend(text.len() as u64 + 1, here)?;
                 self.budget.check_depth(frames.len() + 1, here)?;
                 Ok((Some(Frame { text, pos: 0, id }), end + 1))
             }
@@ -440,94 +386,4 @@ impl Subset<'_, '_> {
             Kind::External
         })
     }
-
-    fn attributes(&mut self, text: &[u8], i: usize, place: Place) -> Result<usize> {
-        let (element, mut i) = name(text, i, true, self.max_name)?;
-        let element = element..i;
-        loop {
-            let start = skip_space(text, i);
-            if at(text, start) == b'>' {
-                return Ok(start + 1);
-            }
-            let (start, end) = name(text, i, true, self.max_name)?;
-            let kind = markup::spaced(text, end, code::BAD_DOCTYPE)?;
-            let (tokens, past) = models::attribute_type(text, kind, self.max_name)?;
-            let default = markup::spaced(text, past, code::BAD_DOCTYPE)?;
-            let (value, past) = self.default(text, default, tokens, place)?;
-            i = past;
-            if self.processing {
-                let def = AttributeDef {
-                    name: text[start..end].into(),
-                    tokens,
-                    default: value,
-                };
-                self.dtd.attributes.define(&text[element.clone()], def);
-            }
-        }
-    }
-
-    /// Reads the default of an attribute at `i`; answers the value, if there is one, and the offset past it.
-    fn default(
-        &mut self,
-        text: &[u8],
-        mut i: usize,
-        tokens: bool,
-        place: Place,
-    ) -> Result<(Option<Vec<u8>>, usize)> {
-        let rest = &text[i..];
-        if rest.starts_with(b"#REQUIRED") || rest.starts_with(b"#IMPLIED") {
-            let past = i + if rest.starts_with(b"#REQUIRED") { 9 } else { 8 };
-            return self.separated(text, past).map(|past| (None, past));
-        }
-        if rest.starts_with(b"#FIXED") {
-            i = markup::spaced(text, i + 6, code::BAD_DOCTYPE)?;
-        }
-        let past = markup::literal(text, i, code::BAD_DOCTYPE)?;
-        let raw = &text[i + 1..past - 1];
-        let place = match place {
-            Place::Document(_) => Place::Document(i + 1),
-            inside => inside,
-        };
-        let mut value = Vec::new();
-        if self.processing {
-            self.dtd
-                .general
-                .attribute(raw, place, self.budget, &mut value)?;
-            if tokens {
-                collapse(&mut value);
-            }
-        } else {
-            check_default(raw, place, self.max_name)?;
-        }
-        self.separated(text, past).map(|past| (Some(value), past))
-    }
-
-    /// After a default comes white space or the end of the declaration.
-    fn separated(&self, text: &[u8], i: usize) -> Result<usize> {
-        if is_space(at(text, i)) || at(text, i) == b'>' {
-            return Ok(i);
-        }
-        Err(bad(
-            i,
-            format!("{} after the default of an attribute", show_char(text, i)),
-        ))
-    }
-}
-
-/// The syntax of a default that is not processed.
-fn check_default(raw: &[u8], place: Place, max_name: u32) -> Result<()> {
-    for i in memchr::memchr2_iter(b'&', b'<', raw) {
-        if raw[i] == b'<' {
-            return Err(fault(
-                code::LT_IN_ATTRIBUTE,
-                place.of(i),
-                "< in an attribute value; write &lt;",
-            ));
-        }
-        markup::reference(raw, i, max_name).map_err(|mut fault| {
-            fault.at = place.of(i);
-            fault
-        })?;
-    }
-    Ok(())
 }

@@ -110,41 +110,9 @@ impl Encoding {
     pub fn transcode(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         out.reserve(bytes.len() + bytes.len() / 8);
-        let mut push = |c: char| out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         let bad = match self {
-            Encoding::Utf16 { big } => {
-                let pairs = bytes.chunks_exact(2).map(|pair| match big {
-                    true => u16::from_be_bytes([pair[0], pair[1]]),
-                    false => u16::from_le_bytes([pair[0], pair[1]]),
-                });
-                let mut bad = None;
-                for c in char::decode_utf16(pairs) {
-                    match c {
-                        Ok(c) => push(c),
-                        Err(e) => {
-                            bad = Some(format!(
-                                "0x{:04X} is half of a surrogate pair",
-                                e.unpaired_surrogate()
-                            ));
-                            break;
-                        }
-                    }
-                }
-                bad.or_else(|| (bytes.len() % 2 == 1).then(|| "half a character at the end".into()))
-            }
-            _ => {
-                let mut bad = None;
-                for &byte in bytes {
-                    match self.char(byte) {
-                        Some(c) => push(c),
-                        None => {
-                            bad = Some(format!("byte 0x{byte:02X} means nothing"));
-                            break;
-                        }
-                    }
-                }
-                bad
-            }
+            Encoding::Utf16 { big } => utf16(bytes, big, out),
+            _ => self.single(bytes, out),
         };
         match bad {
             None => Ok(()),
@@ -154,6 +122,24 @@ impl Encoding {
                 format!("{what} in {}", self.name()),
             )),
         }
+    }
+
+    /// Writes bytes of which each is a character; answers what is wrong with them.
+    fn single(self, bytes: &[u8], out: &mut Vec<u8>) -> Option<String> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let ascii = ascii_length(rest);
+            out.extend_from_slice(&rest[..ascii]);
+            rest = &rest[ascii..];
+            while let Some(&byte @ 0x80..) = rest.first() {
+                let Some(c) = self.char(byte) else {
+                    return Some(format!("byte 0x{byte:02X} means nothing"));
+                };
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = &rest[1..];
+            }
+        }
+        None
     }
 
     /// The character of one byte, in the encodings in which one byte is one character.
@@ -179,4 +165,61 @@ impl Encoding {
             _ => chars.chars().count(),
         }
     }
+}
+
+/// How many ASCII characters come first.
+fn ascii_length(bytes: &[u8]) -> usize {
+    let blocks = bytes
+        .chunks_exact(8)
+        .take_while(|block| block.is_ascii())
+        .count()
+        * 8;
+    blocks
+        + bytes[blocks..]
+            .iter()
+            .take_while(|byte| byte.is_ascii())
+            .count()
+}
+
+/// Writes UTF-16; answers what is wrong with it.
+fn utf16(bytes: &[u8], big: bool, out: &mut Vec<u8>) -> Option<String> {
+    let unit = |pair: &[u8]| match big {
+        true => u16::from_be_bytes([pair[0], pair[1]]),
+        false => u16::from_le_bytes([pair[0], pair[1]]),
+    };
+    let mut rest = bytes;
+    while rest.len() >= 2 {
+        // Most of most messages is ASCII: eight characters at a time.
+        while let Some((block, after)) = rest.split_first_chunk::<16>() {
+            let mut ascii = [0; 8];
+            let mut high = 0;
+            for (to, pair) in ascii.iter_mut().zip(block.chunks_exact(2)) {
+                high |= unit(pair);
+                *to = unit(pair) as u8;
+            }
+            if high >= 0x80 {
+                break;
+            }
+            out.extend_from_slice(&ascii);
+            rest = after;
+        }
+        // Then characters one by one, until a block of ASCII may follow.
+        for _ in 0..8 {
+            let units = rest.chunks_exact(2).take(2).map(unit);
+            match char::decode_utf16(units).next() {
+                None => break,
+                Some(Ok(c)) => {
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    rest = &rest[c.len_utf16() * 2..];
+                }
+                Some(Err(e)) => {
+                    return Some(format!(
+                        "0x{:04X} is half of a surrogate pair",
+                        e.unpaired_surrogate()
+                    ))
+                }
+            }
+        }
+    }
+    (rest.len() == 1).then(|| "half a character at the end".into())
 }

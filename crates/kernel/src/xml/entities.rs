@@ -1,6 +1,5 @@
 //! Entities: what they stand for, and what expanding them may cost.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::chars::at;
@@ -8,6 +7,7 @@ use super::decode::decode_text;
 use super::error::{code, fault, show, Result};
 use super::limits::{Limits, ADDRESSABLE, AMPLIFICATION_FLOOR};
 use super::markup::{self, Reference};
+use super::names::Numbered;
 
 pub(super) enum Kind {
     /// Its replacement text.
@@ -29,14 +29,13 @@ pub(super) struct Entity {
 /// The entities of one kind (general or parameter); the first declaration of a name is the one that counts.
 #[derive(Default)]
 pub(super) struct Table {
-    index: HashMap<Box<[u8]>, usize>,
+    names: Numbered,
     entities: Vec<Entity>,
 }
 
 impl Table {
     pub fn declare(&mut self, name: &[u8], kind: Kind, in_parameter: bool) {
-        if !self.index.contains_key(name) {
-            self.index.insert(name.into(), self.entities.len());
+        if self.names.add(name).1 {
             self.entities.push(Entity {
                 kind,
                 in_parameter,
@@ -45,7 +44,10 @@ impl Table {
         }
     }
     pub fn find(&self, name: &[u8]) -> Option<usize> {
-        self.index.get(name).copied()
+        self.names.find(name)
+    }
+    pub fn len(&self) -> usize {
+        self.entities.len()
     }
     pub fn get(&mut self, id: usize) -> &mut Entity {
         &mut self.entities[id]
@@ -77,7 +79,7 @@ pub(super) fn enter(entity: &mut Entity, name: &[u8], at: usize) -> Result<Optio
 pub(super) struct Budget<'a> {
     pub limits: &'a Limits,
     message: u64,
-    spent: u64,
+    pub spent: u64,
 }
 
 impl<'a> Budget<'a> {
@@ -89,10 +91,9 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Accounts for `length` bytes of replacement text (and one for the reference itself, so that empty entities
-    /// are not free).
-    pub fn spend(&mut self, length: usize, at: usize) -> Result<()> {
-        self.spent = self.spent.saturating_add(length as u64 + 1);
+    /// Accounts for so many bytes of replacement text or of a default.
+    pub fn spend(&mut self, bytes: u64, at: usize) -> Result<()> {
+        self.spent = self.spent.saturating_add(bytes);
         let Limits {
             max_expansion,
             max_amplification,
@@ -257,7 +258,7 @@ impl General {
                 match enter(entity, name, here)? {
                     Some(text) => {
                         stack.push((text.clone(), 0, id));
-                        budget.spend(text.len(), here)?;
+                        budget.spend(text.len() as u64 + 1, here)?;
                         budget.check_depth(stack.len(), here)?;
                     }
                     None if matches!(entity.kind, Kind::Unparsed) => {
@@ -319,18 +320,24 @@ pub(super) fn collapse(value: &mut Vec<u8>) {
     value.truncate(kept);
 }
 
-/// Writes an attribute value so that reading it gives `value` again.
-pub(super) fn escape_attribute(value: &[u8], out: &mut Vec<u8>) {
-    for &c in value {
-        match c {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'\'' => out.extend_from_slice(b"&apos;"),
-            b'\t' => out.extend_from_slice(b"&#9;"),
-            b'\n' => out.extend_from_slice(b"&#10;"),
-            b'\r' => out.extend_from_slice(b"&#13;"),
-            _ => out.push(c),
-        }
+/// Writes text so that reading it, in an attribute value or elsewhere, gives `value` again.
+pub(super) fn escape(value: &[u8], out: &mut Vec<u8>) {
+    let mut rest = value;
+    let special = |c: &u8| matches!(c, b'&' | b'<' | b'>' | b'"' | b'\'' | b'\t' | b'\n' | b'\r');
+    while let Some(i) = rest.iter().position(special) {
+        out.extend_from_slice(&rest[..i]);
+        let reference = match rest[i] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&#34;",
+            b'\'' => "&#39;",
+            b'\t' => "&#9;",
+            b'\n' => "&#10;",
+            _ => "&#13;",
+        };
+        out.extend_from_slice(reference.as_bytes());
+        rest = &rest[i + 1..];
     }
+    out.extend_from_slice(rest);
 }

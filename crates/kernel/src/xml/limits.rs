@@ -3,7 +3,7 @@
 /// Settable limits with defaults that are safe for untrusted messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a message (and of its plain form). Offsets are 32 bits, so 4 GiB - 1 is the most there can be.
+    /// Bytes of a message. Offsets are 32 bits, so a message is always smaller than 4 GiB.
     pub max_bytes: u64,
     /// Open elements at one time.
     pub max_depth: u32,

@@ -15,7 +15,7 @@ pub(super) fn check_length(start: usize, end: usize, max_name: u32) -> Result<()
 }
 
 /// Reads the comment at `start`; answers the offset past it.
-#[inline]
+#[inline(always)]
 pub(super) fn comment<V: Scan>(src: &[u8], start: usize) -> Result<usize> {
     let dashes = V::find_pair(src, start + 4, b'-', b'-');
     if at(src, dashes + 2) == b'>' {
@@ -29,7 +29,7 @@ pub(super) fn comment<V: Scan>(src: &[u8], start: usize) -> Result<usize> {
 }
 
 /// Reads the processing instruction at `start`; answers the offset past it.
-#[inline]
+#[inline(always)]
 pub(super) fn instruction<V: Scan>(src: &[u8], start: usize, max_name: u32) -> Result<usize> {
     let target = start + 2;
     let end = names::ncname_end(src, target);

@@ -1,5 +1,7 @@
 //! Names (XML 1.0 5th edition §2.3). ASCII goes by table (or by SIMD, see `scan`), the rest by the ranges.
 
+use std::collections::HashMap;
+
 use super::chars::{at, first_char};
 
 const START: u8 = 1;
@@ -102,5 +104,44 @@ pub(crate) fn nmtoken_end(src: &[u8], start: usize) -> usize {
             return end;
         }
         end += 1;
+    }
+}
+
+/// Names numbered from 0 in the order of their arrival. Few are searched one by one, which is faster; many by hash,
+/// with a secret key, so that a message cannot choose names that collide.
+#[derive(Default)]
+pub(crate) struct Numbered {
+    names: Vec<Box<[u8]>>,
+    index: HashMap<Box<[u8]>, usize>,
+}
+
+impl Numbered {
+    const FEW: usize = 8;
+
+    pub fn find(&self, name: &[u8]) -> Option<usize> {
+        if self.names.len() <= Self::FEW {
+            self.names.iter().position(|known| **known == *name)
+        } else {
+            self.index.get(name).copied()
+        }
+    }
+
+    /// Its number, and whether it is new.
+    pub fn add(&mut self, name: &[u8]) -> (usize, bool) {
+        if let Some(number) = self.find(name) {
+            return (number, false);
+        }
+        let number = self.names.len();
+        self.names.push(name.into());
+        if number == Self::FEW {
+            self.index.extend(self.names.iter().cloned().zip(0..));
+        } else if number > Self::FEW {
+            self.index.insert(name.into(), number);
+        }
+        (number, true)
+    }
+
+    pub fn name(&self, number: usize) -> &[u8] {
+        &self.names[number]
     }
 }

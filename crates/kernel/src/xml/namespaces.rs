@@ -43,17 +43,24 @@ fn bytes(of: &[u8], span: (u32, u32)) -> &[u8] {
     &of[span.0 as usize..span.1 as usize]
 }
 
-/// Is this attribute a namespace declaration? `prefix` is what stands before the colon, if there is one.
+/// Is an attribute with this name a namespace declaration?
 #[inline(always)]
-pub(super) fn declares(src: &[u8], attr: &Attr) -> bool {
-    let start = attr.name as usize;
-    let prefixed = attr.local != attr.name;
-    let length = if prefixed {
-        attr.local - attr.name - 1
+pub(super) fn declares(src: &[u8], name: usize, local: usize, name_end: usize) -> bool {
+    let length = if local == name {
+        name_end - name
     } else {
-        attr.name_end - attr.name
+        local - name - 1
     };
-    length == 5 && src[start..start + 5] == *b"xmlns"
+    length == 5 && src[name..name + 5] == *b"xmlns"
+}
+
+fn is_declaration(src: &[u8], attr: &Attr) -> bool {
+    declares(
+        src,
+        attr.name as usize,
+        attr.local as usize,
+        attr.name_end as usize,
+    )
 }
 
 impl Namespaces {
@@ -107,10 +114,10 @@ impl Namespaces {
         sink: &mut S,
     ) -> Result<()> {
         self.marks.push((depth, self.bindings.len() as u32));
-        for attr in attrs.iter().filter(|attr| declares(src, attr)) {
+        for attr in attrs.iter().filter(|attr| is_declaration(src, attr)) {
             self.declare_one(src, attr, sink)?;
         }
-        attrs.retain(|attr| !declares(src, attr));
+        attrs.retain(|attr| !is_declaration(src, attr));
         Ok(())
     }
 
@@ -207,9 +214,12 @@ impl Namespaces {
             }
         }
         let few = &self.bindings[..self.bindings.len().min(FEW)];
-        few.iter()
-            .rposition(|binding| bytes(src, binding.prefix) == prefix)
-            .map(|index| index as u32)
+        let same = |binding: &Binding| {
+            // Prefixes are short: byte by byte beats a call of memcmp.
+            let known = bytes(src, binding.prefix);
+            known.len() == prefix.len() && known.iter().zip(prefix).all(|(a, b)| a == b)
+        };
+        few.iter().rposition(same).map(|index| index as u32)
     }
 
     /// The namespace that a prefix at `start` means, and its binding (`None` for the prefix xml).
@@ -262,31 +272,41 @@ impl Namespaces {
 
     fn check_expanded(&mut self, src: &[u8], attrs: &[Attr]) -> Result<()> {
         let (bindings, names) = (&self.bindings, &self.names);
-        let key = |&(binding, attr): &(u32, u32)| {
-            let attr = &attrs[attr as usize];
-            let uri = bindings
-                .get(binding as usize)
-                .map_or(XML, |binding| bytes(names, binding.uri));
-            (bytes(src, (attr.local, attr.name_end)), uri)
+        let local = |entry: &(u32, u32)| {
+            let attr = &attrs[entry.1 as usize];
+            bytes(src, (attr.local, attr.name_end))
         };
-        // Stable, so that the second of the two in the document is the one reported.
-        self.expanded.sort_by(|a, b| key(a).cmp(&key(b)));
-        match self
-            .expanded
-            .windows(2)
-            .find(|pair| key(&pair[0]) == key(&pair[1]))
-        {
+        let uri = |entry: &(u32, u32)| {
+            bindings
+                .get(entry.0 as usize)
+                .map_or(XML, |binding| bytes(names, binding.uri))
+        };
+        let expanded = &mut self.expanded;
+        let twin = if expanded.len() <= FEW {
+            let pairs = (1..expanded.len()).flat_map(|i| (0..i).map(move |k| (k, i)));
+            let same = |a, b| local(a) == local(b) && uri(a) == uri(b);
+            { pairs }
+                .find(|&(k, i)| same(&expanded[k], &expanded[i]))
+                .map(|(_, i)| expanded[i])
+        } else {
+            // Many cost no more than n log n. Stable, so that the second in the document is the one reported.
+            expanded.sort_by(|a, b| (local(a), uri(a)).cmp(&(local(b), uri(b))));
+            let same = |pair: &&[(u32, u32)]| {
+                (local(&pair[0]), uri(&pair[0])) == (local(&pair[1]), uri(&pair[1]))
+            };
+            expanded.windows(2).find(same).map(|pair| pair[1])
+        };
+        match twin {
             None => Ok(()),
-            Some(pair) => {
-                let (local, uri) = key(&pair[1]);
+            Some(entry) => {
                 let message = format!(
                     "two attributes named {} in namespace {}",
-                    show(local),
-                    show(uri)
+                    show(local(&entry)),
+                    show(uri(&entry))
                 );
                 Err(fault(
                     code::DUPLICATE_ATTRIBUTE,
-                    attrs[pair[1].1 as usize].name as usize,
+                    attrs[entry.1 as usize].name as usize,
                     message,
                 ))
             }

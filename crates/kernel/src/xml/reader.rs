@@ -6,8 +6,9 @@ use super::encoding::{self, Encoding};
 use super::entities::Budget;
 use super::error::{code, fault, line_column, Fault, Result, XmlError};
 use super::limits::{Limits, ADDRESSABLE};
+use super::output::Output;
 use super::prolog::{self, Declaration, Doctype, Misc};
-use super::rewrite::{Map, Rewriter};
+use super::rewrite::Rewriter;
 use super::scan::Portable;
 use super::sink::Sink;
 use super::walk::{walk, Plain, Scratch};
@@ -65,6 +66,7 @@ impl Reader {
     }
 
     /// Reads one message. The sink may have been told of a part of it when an error is found: it has to discard that.
+    /// Until this answers `Ok`, the spans that the sink is given need not be UTF-8.
     pub fn read<S: Sink>(
         &mut self,
         bytes: &[u8],
@@ -214,7 +216,7 @@ impl Reader {
             external,
             standalone,
         } = subset;
-        verify(src, 0, src.len(), true)?;
+        verify(src, 0, src.len(), true, true)?;
         let mut budget = Budget::new(limits, src.len());
         let (mut dtd, past) = dtd::read(src, past, external, standalone, &mut budget)?;
         if dtd.changes_nothing() {
@@ -241,12 +243,11 @@ impl Reader {
             );
         }
         let mut plain = std::mem::take(&mut self.plain);
-        let mut map = Map::default();
-        let mut rewriter = Rewriter::new(&mut dtd, &mut budget, &mut plain, &mut map);
+        let mut out = Output::new(src, &mut plain);
         for misc in misc.iter() {
-            rewriter.copy(src, misc.start as usize, misc.end as usize);
+            out.copy(misc.start as usize, misc.end as usize);
         }
-        let rewritten = rewriter.run(src, past);
+        let (rewritten, map) = Rewriter::new(&mut dtd, &mut budget, out).run(src, past);
         let doc = Plain {
             src: &plain,
             body: 0,

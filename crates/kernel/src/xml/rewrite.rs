@@ -5,60 +5,18 @@
 
 use std::rc::Rc;
 
+use super::attlist::{Attributes, Element};
 use super::chars::{at, skip_space};
-use super::dtd::{Attributes, Dtd, Element};
-use super::entities::{collapse, enter, escape_attribute, unparsed, Budget, General, Kind, Place};
+use super::dtd::Dtd;
+use super::entities::{collapse, enter, escape, unparsed, Budget, General, Kind, Place};
 use super::error::{code, fault, Fault, Result};
 use super::limits::ADDRESSABLE;
 use super::markup::{self, Reference};
 use super::names;
+use super::output::{Map, Output};
 use super::scan::Portable;
 
-/// From offsets of the plain form to offsets of the document.
-#[derive(Default)]
-pub(super) struct Map {
-    /// Where a stretch begins in the plain form and in the document, and whether it was copied byte for byte.
-    stretches: Vec<(usize, usize, bool)>,
-}
-
-impl Map {
-    fn original(&self, at: usize) -> usize {
-        let next = self.stretches.partition_point(|stretch| stretch.0 <= at);
-        match next.checked_sub(1).map(|i| self.stretches[i]) {
-            Some((plain, document, true)) => document + (at - plain),
-            Some((_, document, false)) => document,
-            None => at,
-        }
-    }
-
-    /// A fault of the walk over the plain form, as one of the document.
-    pub fn back(&self, mut fault: Box<Fault>) -> Box<Fault> {
-        fault.at = self.original(fault.at);
-        fault.related = fault.related.map(|(words, at)| (words, self.original(at)));
-        fault
-    }
-
-    fn copied(&mut self, plain: usize, document: usize) {
-        if let Some(&(p, d, true)) = self.stretches.last() {
-            if plain - p == document.wrapping_sub(d) {
-                return;
-            }
-        }
-        self.stretches.push((plain, document, true));
-    }
-
-    fn made(&mut self, plain: usize, document: usize) {
-        if self
-            .stretches
-            .last()
-            .is_none_or(|&(_, d, copied)| copied || d != document)
-        {
-            self.stretches.push((plain, document, false));
-        }
-    }
-}
-
-/// A text being read: the document (`entity` is none) or the replacement text of an entity.
+/// A text being read: the document (which has no `text` here) or the replacement text of an entity.
 struct Frame {
     text: Option<Rc<[u8]>>,
     pos: usize,
@@ -66,14 +24,28 @@ struct Frame {
     /// Elements opened in this text and not closed in it.
     depth: u32,
     place: Place,
+    /// For the expansion of an entity: where it begins in the plain form, what had been spent before it, and how many
+    /// entities are open inside each other in it.
+    from: usize,
+    spent: u64,
+    levels: usize,
+}
+
+/// Where the expansion of an entity stands in the plain form, to be copied when it is referred to again.
+#[derive(Clone, Copy)]
+struct Expansion {
+    part: (usize, usize),
+    cost: u64,
+    levels: usize,
 }
 
 pub(super) struct Rewriter<'a, 'b> {
-    pub general: &'a mut General,
-    pub attributes: &'a Attributes,
-    pub budget: &'a mut Budget<'b>,
-    pub out: &'a mut Vec<u8>,
-    pub map: &'a mut Map,
+    general: &'a mut General,
+    attributes: &'a Attributes,
+    budget: &'a mut Budget<'b>,
+    out: Output<'a>,
+    /// By entity.
+    expansions: Vec<Option<Expansion>>,
     scratch: Vec<u8>,
     /// For each attribute that the DTD declares for the element at hand: the number of the last tag that had it.
     given: Vec<usize>,
@@ -88,49 +60,32 @@ enum Step {
 }
 
 impl<'a, 'b> Rewriter<'a, 'b> {
-    pub fn new(
-        dtd: &'a mut Dtd,
-        budget: &'a mut Budget<'b>,
-        out: &'a mut Vec<u8>,
-        map: &'a mut Map,
-    ) -> Self {
-        out.clear();
+    pub fn new(dtd: &'a mut Dtd, budget: &'a mut Budget<'b>, out: Output<'a>) -> Self {
         let (general, attributes) = (&mut dtd.general, &dtd.attributes);
+        let expansions = vec![None; general.table.len()];
         Rewriter {
             general,
             attributes,
             budget,
             out,
-            map,
+            expansions,
             scratch: Vec::new(),
             given: Vec::new(),
             tags: 0,
         }
     }
 
-    /// Copies a span of the document, such as a comment of the prolog.
-    pub fn copy(&mut self, src: &[u8], start: usize, end: usize) {
-        self.emit(&src[start..end], start, Place::Document(0));
-    }
-
-    /// Writes bytes that stand at `pos` of the text at hand.
-    fn emit(&mut self, bytes: &[u8], pos: usize, place: Place) {
-        match place {
-            Place::Document(_) => self.map.copied(self.out.len(), pos),
-            Place::Entity(at) => self.map.made(self.out.len(), at),
-        }
-        self.out.extend_from_slice(bytes);
-    }
-
     /// Rewrites the document from `start`, the offset past its DOCTYPE. Answers false when it met wrong syntax, which
     /// the walk is to report. After a fault, the plain form ends with the last markup before it.
-    pub fn run(&mut self, src: &[u8], start: usize) -> Result<bool> {
+    pub fn run(mut self, src: &[u8], start: usize) -> (Result<bool>, Map) {
         let mut complete = self.out.len();
         let result = self.content(src, start, &mut complete);
-        if result.is_err() {
-            self.out.truncate(complete);
-        }
-        result
+        let length = if result.is_err() {
+            complete
+        } else {
+            self.out.len()
+        };
+        (result, self.out.finish(length))
     }
 
     fn content(&mut self, src: &[u8], start: usize, complete: &mut usize) -> Result<bool> {
@@ -140,6 +95,9 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             id: 0,
             depth: 0,
             place: Place::Document(0),
+            from: 0,
+            spent: 0,
+            levels: 0,
         };
         let mut frames = vec![document];
         let mut depth = 0u64; // in all frames
@@ -150,12 +108,19 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             let text: &[u8] = held.as_deref().unwrap_or(src);
             let place = frame.place;
             let pos = self.text(text, frame.pos, place);
-            *complete = self.out.len();
             let here = if place.is_document() {
                 pos
             } else {
                 place.of(0)
             };
+            if self.out.len() as u64 > ADDRESSABLE {
+                return Err(fault(
+                    code::LIMIT_EXPANSION,
+                    here,
+                    "the message expands to 4 GiB or more",
+                ));
+            }
+            *complete = self.out.len();
             if pos >= text.len() {
                 if last == 0 {
                     return Ok(true);
@@ -163,9 +128,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 if frame.depth != 0 {
                     return Err(unbalanced(here));
                 }
-                let id = frame.id;
-                frames.pop();
-                self.general.table.get(id).open = false;
+                self.close(&mut frames);
                 continue;
             }
             let step = if text[pos] == b'&' {
@@ -175,22 +138,12 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                     match markup::reference(text, pos, self.budget.limits.max_name) {
                         Err(_) => Step::Stop(pos),
                         Ok((Reference::Char, past)) => {
-                            self.emit(&text[pos..past], pos, place);
+                            self.out.put(&text[pos..past], pos, place);
                             Step::Past(past)
                         }
                         Ok((Reference::Entity(from, to), past)) => {
                             frame.pos = past;
-                            if let Some((id, text)) =
-                                self.open(&text[from..to], here, frames.len())?
-                            {
-                                frames.push(Frame {
-                                    text: Some(text),
-                                    pos: 0,
-                                    id,
-                                    depth: 0,
-                                    place: Place::Entity(here),
-                                });
-                            }
+                            self.open(&text[from..to], here, &mut frames)?;
                             continue;
                         }
                     }
@@ -207,7 +160,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                         match memchr::memchr(b'>', &text[pos..]) {
                             None => Step::Stop(pos),
                             Some(length) => {
-                                self.emit(&text[pos..=pos + length], pos, place);
+                                self.out.put(&text[pos..=pos + length], pos, place);
                                 Step::Past(pos + length + 1)
                             }
                         }
@@ -223,39 +176,77 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             match step {
                 Step::Past(past) => frame.pos = past,
                 Step::Stop(from) => {
-                    self.emit(&text[from..], from, place);
+                    self.out.put(&text[from..], from, place);
                     return Ok(false);
                 }
-            }
-            if self.out.len() as u64 > ADDRESSABLE {
-                return Err(fault(
-                    code::LIMIT_EXPANSION,
-                    here,
-                    "the message expands to 4 GiB or more",
-                ));
             }
         }
     }
 
-    /// Opens an entity for a reference in content; nothing if it is skipped.
-    fn open(
-        &mut self,
-        name: &[u8],
-        here: usize,
-        depth: usize,
-    ) -> Result<Option<(usize, Rc<[u8]>)>> {
+    /// Opens an entity for a reference in content, unless it is skipped or known how it expands.
+    fn open(&mut self, name: &[u8], here: usize, frames: &mut Vec<Frame>) -> Result<()> {
         let Some(id) = self.general.find(name, here)? else {
-            return Ok(None);
+            return Ok(());
         };
+        let depth = frames.len();
+        if let Some(Expansion { part, cost, levels }) = self.expansions[id] {
+            self.budget.spend(cost, here)?;
+            self.budget.check_depth(depth + levels, here)?;
+            self.out.repeat(part, here);
+            if let Some(parent) = frames.last_mut() {
+                parent.levels = parent.levels.max(levels + 1);
+            }
+            return Ok(());
+        }
+        let spent = self.budget.spent;
         let entity = self.general.table.get(id);
         match enter(entity, name, here)? {
             Some(text) => {
-                self.budget.spend(text.len(), here)?;
+                self.budget.spend(text.len() as u64 + 1, here)?;
                 self.budget.check_depth(depth, here)?;
-                Ok(Some((id, text)))
+                let (text, place) = (Some(text), Place::Entity(here));
+                frames.push(Frame {
+                    text,
+                    pos: 0,
+                    id,
+                    depth: 0,
+                    place,
+                    from: self.out.len(),
+                    spent,
+                    levels: 0,
+                });
+                Ok(())
             }
             None if matches!(entity.kind, Kind::Unparsed) => Err(unparsed(name, here)),
-            None => Ok(None),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes the entity that has been read to its end.
+    fn close(&mut self, frames: &mut Vec<Frame>) {
+        let Some(Frame {
+            text,
+            id,
+            from,
+            spent,
+            levels,
+            ..
+        }) = frames.pop()
+        else {
+            return;
+        };
+        self.general.table.get(id).open = false;
+        if let Some(parent) = frames.last_mut() {
+            parent.levels = parent.levels.max(levels + 1);
+        }
+        // What begins like the end of `]]>` is written differently after `]`: see `text`.
+        if text.is_some_and(|text| !matches!(text.first(), Some(b']' | b'>' | b'&'))) {
+            let part = (from, self.out.len());
+            self.expansions[id] = Some(Expansion {
+                part,
+                cost: self.budget.spent - spent,
+                levels,
+            });
         }
     }
 
@@ -267,21 +258,21 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         // `]]>` of which an entity brought only a part is no CDATA end.
         for part in [&b"]>"[..], b">"] {
             if text[start..end].starts_with(part) && self.out.ends_with(&b"]]"[..3 - part.len()]) {
-                self.emit(&part[..part.len() - 1], pos, place);
-                self.emit(b"&gt;", pos, Place::Entity(place.of(pos)));
+                self.out.put(&part[..part.len() - 1], pos, place);
+                self.out.make(b"&gt;", place.of(pos));
                 pos += part.len();
             }
         }
         if !place.is_document() {
             // Line ends of the document have been normalised: a CR comes from a reference and is to stay.
             while let Some(length) = memchr::memchr(b'\r', &text[pos..end]) {
-                self.emit(&text[pos..pos + length], pos, place);
-                self.emit(b"&#13;", pos, place);
+                self.out.put(&text[pos..pos + length], pos, place);
+                self.out.put(b"&#13;", pos, place);
                 pos += length + 1;
             }
         }
         if pos < end {
-            self.emit(&text[pos..end], pos, place);
+            self.out.put(&text[pos..end], pos, place);
         }
         end
     }
@@ -305,10 +296,10 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         if !place.is_document() && whole.starts_with(b"<![CDATA[") && whole.contains(&b'\r') {
             // A CR from a reference (see `text`) cannot be written in a CDATA section.
             let mut escaped = Vec::new();
-            escape_attribute(&whole[9..whole.len() - 3], &mut escaped);
-            self.emit(&escaped, pos, place);
+            escape(&whole[9..whole.len() - 3], &mut escaped);
+            self.out.put(&escaped, pos, place);
         } else {
-            self.emit(whole, pos, place);
+            self.out.put(whole, pos, place);
         }
         Step::Past(past)
     }
@@ -322,7 +313,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         let attributes = self.attributes;
         let element = attributes.element(&text[start + 1..name_end]);
         self.tags += 1;
-        self.emit(&text[start..name_end], start, place);
+        self.out.put(&text[start..name_end], start, place);
         let mut i = name_end;
         loop {
             let next = skip_space(text, i);
@@ -332,7 +323,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 if let Some(element) = element {
                     self.defaults(element, place.of(next))?;
                 }
-                self.emit(&text[i..past], i, place);
+                self.out.put(&text[i..past], i, place);
                 return Ok((Step::Past(past), empty));
             }
             let end = names::qname_end(text, next);
@@ -349,9 +340,9 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             else {
                 return Ok((Step::Stop(i), false));
             };
-            self.emit(&text[i..=open], i, place);
+            self.out.put(&text[i..=open], i, place);
             let def =
-                element.and_then(|element| element.find(&text[next..end]).map(|k| (element, k)));
+                element.and_then(|element| Some((element, element.names.find(&text[next..end])?)));
             if let Some((element, k)) = def {
                 if self.given.len() < element.attributes.len() {
                     self.given.resize(element.attributes.len(), 0);
@@ -364,7 +355,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 place,
                 def.is_some_and(|(element, k)| element.attributes[k].tokens),
             )?;
-            self.emit(&text[close..=close], close, place);
+            self.out.put(&text[close..=close], close, place);
             i = close + 1;
         }
     }
@@ -381,8 +372,11 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         let simple = !raw
             .iter()
             .any(|c| matches!(c, b'&' | b'\t' | b'\n' | b'\r'));
-        if simple && !tokens {
-            self.emit(raw, span.0, place);
+        let spaced = || {
+            raw.starts_with(b" ") || raw.ends_with(b" ") || raw.windows(2).any(|pair| pair == b"  ")
+        };
+        if simple && !(tokens && spaced()) {
+            self.out.put(raw, span.0, place);
             return Ok(());
         }
         let place = match place {
@@ -396,25 +390,28 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         if tokens {
             collapse(&mut value);
         }
-        self.map.made(self.out.len(), place.of(0));
-        escape_attribute(&value, self.out);
+        escape(&value, self.out.made(place.of(0)));
         self.scratch = value;
         Ok(())
     }
 
     /// The attributes that the tag at hand does not give and the DTD does.
     fn defaults(&mut self, element: &Element, here: usize) -> Result<()> {
-        for (k, def) in element.attributes.iter().enumerate() {
-            let Some(value) = &def.default else { continue };
-            if self.given.get(k) != Some(&self.tags) {
-                self.budget.spend(def.name.len() + value.len(), here)?;
-                self.map.made(self.out.len(), here);
-                self.out.push(b' ');
-                self.out.extend_from_slice(&def.name);
-                self.out.extend_from_slice(b"=\"");
-                escape_attribute(value, self.out);
-                self.out.push(b'"');
+        for &k in &element.defaults {
+            let Some(value) = &element.attributes[k].default else {
+                continue;
+            };
+            if self.given.get(k) == Some(&self.tags) {
+                continue;
             }
+            let name = element.names.name(k);
+            self.budget.spend((name.len() + value.len()) as u64, here)?;
+            let out = self.out.made(here);
+            out.push(b' ');
+            out.extend_from_slice(name);
+            out.extend_from_slice(b"=\"");
+            escape(value, out);
+            out.push(b'"');
         }
         Ok(())
     }

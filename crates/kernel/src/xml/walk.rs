@@ -5,9 +5,10 @@ use super::error::{code, fault, show, show_char, Fault, Result};
 use super::limits::Limits;
 use super::markup::{self, Reference};
 use super::names;
-use super::namespaces::{declares, Namespaces};
+use super::namespaces::Namespaces;
 use super::scan::{Index, Scan, SEEN_CONTROL, SEEN_WIDE, WINDOW};
-use super::sink::{Attr, NsId, Sink, Tag, Text};
+use super::sink::{Attr, Sink, Tag, Text};
+use super::tag::{qname, ReadTag};
 
 /// A document in UTF-8 that can be read in place.
 pub(super) struct Plain<'a> {
@@ -25,12 +26,8 @@ pub(super) struct Scratch {
     /// Offset and length of the name of each open element.
     open: Vec<(u32, u32)>,
     attrs: Vec<Attr>,
-    order: Vec<u32>,
     namespaces: Namespaces,
 }
-
-/// Above this many attributes of one element duplicates are found by sorting.
-const FEW_ATTRIBUTES: usize = 16;
 
 impl Scratch {
     pub fn new() -> Self {
@@ -38,7 +35,6 @@ impl Scratch {
             index: Index::new(),
             open: Vec::with_capacity(64),
             attrs: Vec::with_capacity(32),
-            order: Vec::new(),
             namespaces: Namespaces::new(),
         }
     }
@@ -48,58 +44,13 @@ impl Scratch {
         const KEEP: usize = 4096;
         self.open.shrink_to(KEEP);
         self.attrs.shrink_to(KEEP);
-        self.order.shrink_to(KEEP);
         self.namespaces.shrink(KEEP);
     }
 }
 
-/// Where the NCName that `i` lies in ends.
-#[inline(always)]
-fn name_end<V: Scan>(src: &[u8], i: usize) -> usize {
-    let end = V::name_end(src, i);
-    if at(src, end) >= 0x80 {
-        return names::end_wide(src, end);
-    }
-    end
-}
-
-/// Reads the QName at `start`; answers (offset of the local part, offset past the name).
-#[inline(always)]
-fn qname<V: Scan>(src: &[u8], start: usize, limits: &Limits) -> Result<(usize, usize)> {
-    if !names::starts(src, start) {
-        return Err(bad_name(src, start));
-    }
-    let mut local = start;
-    let mut end = name_end::<V>(src, start);
-    if at(src, end) == b':' {
-        local = end + 1;
-        if !names::starts(src, local) {
-            return Err(bad_name(src, local));
-        }
-        end = name_end::<V>(src, local);
-        if at(src, end) == b':' {
-            return Err(bad_name(src, end));
-        }
-    }
-    if end - start > limits.max_name as usize {
-        markup::check_length(start, end, limits.max_name)?;
-    }
-    Ok((local, end))
-}
-
-#[cold]
-#[inline(never)]
-fn bad_name(src: &[u8], i: usize) -> Box<Fault> {
-    fault(
-        code::BAD_NAME,
-        i,
-        format!("{} is wrong in a name", show_char(src, i)),
-    )
-}
-
 /// Walks the document. `V` is the processor's way to look at many bytes at once.
 #[inline(always)]
-pub(super) fn walk<V: Scan, S: Sink>(
+pub(super) fn walk<V: ReadTag, S: Sink>(
     doc: &Plain<'_>,
     scratch: &mut Scratch,
     sink: &mut S,
@@ -108,7 +59,6 @@ pub(super) fn walk<V: Scan, S: Sink>(
         index,
         open,
         attrs,
-        order,
         namespaces,
     } = scratch;
     let (src, limits) = (doc.src, doc.limits);
@@ -124,7 +74,7 @@ pub(super) fn walk<V: Scan, S: Sink>(
         let seen = V::index(src, from, to, index);
         let mut bad = None;
         if seen & (SEEN_CONTROL | SEEN_WIDE) != 0 || verified < from {
-            match verify(src, verified, to, to == src.len()) {
+            match verify(src, verified, to, to == src.len(), seen & SEEN_CONTROL != 0) {
                 Ok(done) => verified = done,
                 Err(fault) => {
                     // What comes before the bad character is still walked: the first error is the one to report.
@@ -226,101 +176,26 @@ pub(super) fn walk<V: Scan, S: Sink>(
             if !names::starts(src, p + 1) {
                 return Err(bad_markup(src, p));
             }
-            let (local, end) = qname::<V>(src, p + 1, limits)?;
+            let (local, end) = qname::<V>(src, p + 1, V::name_end(src, p + 1), limits.max_name)?;
             attrs.clear();
-            let mut e = end;
             let mut empty = false;
             let mut declared = false;
             let mut ns = namespaces.unprefixed();
-            if at(src, e) != b'>' {
-                let mut prefixed = false;
-                let mut seen = 0u64; // a small Bloom filter of the attribute names
-                loop {
-                    let gap = e;
-                    e = skip_space(src, e);
-                    let c = at(src, e);
-                    if c == b'>' {
-                        break;
-                    }
-                    if c == b'/' {
-                        e += 1;
-                        if at(src, e) != b'>' {
-                            return Err(tag_fault(src, p, e));
-                        }
-                        empty = true;
-                        break;
-                    }
-                    if e == gap || !names::starts(src, e) {
-                        return Err(tag_fault(src, p, e));
-                    }
-                    let name = e;
-                    let (local, name_end) = qname::<V>(src, e, limits)?;
-                    e = name_end;
-                    if at(src, e) != b'=' {
-                        e = skip_space(src, e);
-                        if at(src, e) != b'=' {
-                            return Err(no_value(src, name, name_end, e));
-                        }
-                    }
-                    e += 1;
-                    let mut quote = at(src, e);
-                    if quote != b'"' && quote != b'\'' {
-                        e = skip_space(src, e);
-                        quote = at(src, e);
-                        if quote != b'"' && quote != b'\'' {
-                            return Err(no_value(src, name, name_end, e));
-                        }
-                    }
-                    let value = e + 1;
-                    e = V::value_end(src, value, quote);
-                    let plain = at(src, e) == quote;
-                    if !plain {
-                        e = special_value::<V>(doc, e, quote, value - 1)?;
-                    }
-                    let attr = Attr {
-                        name: name as u32,
-                        local: local as u32,
-                        name_end: name_end as u32,
-                        value: value as u32,
-                        value_end: e as u32,
-                        ns: NsId::NONE,
-                        plain,
-                    };
-                    e += 1;
-                    let length = name_end - name;
-                    let hash =
-                        usize::from(src[name]) * 7 + usize::from(src[name_end - 1]) * 3 + length;
-                    let bit = 1 << (hash & 63);
-                    if seen & bit != 0 && attrs.len() < FEW_ATTRIBUTES {
-                        let twin = |a: &&Attr| {
-                            V::same(src, a.name as usize, name, length)
-                                && a.name_end - a.name == length as u32
-                        };
-                        if attrs.iter().any(|a| twin(&a)) {
-                            return Err(duplicate(src, &attr));
-                        }
-                    }
-                    seen |= bit;
-                    prefixed |= local != name;
-                    declared |= declares(src, &attr);
-                    if attrs.len() >= limits.max_attributes as usize {
-                        let message = format!("more than {} attributes", limits.max_attributes);
-                        return Err(fault(code::LIMIT_ATTRIBUTES, name, message));
-                    }
-                    attrs.push(attr);
-                }
-                if attrs.len() > FEW_ATTRIBUTES {
-                    check_duplicates(src, attrs, order)?;
-                }
+            if at(src, end) == b'>' {
+                pos = end + 1;
+            } else {
+                let inside = V::attributes(doc, p, end, attrs)?;
+                pos = inside.past;
+                empty = inside.empty;
+                declared = inside.declares;
                 if declared {
                     namespaces.declare(src, open.len() as u32, attrs, sink)?;
                     ns = namespaces.unprefixed();
                 }
-                if prefixed {
+                if inside.prefixed {
                     namespaces.resolve_attributes(src, attrs, sink)?;
                 }
             }
-            pos = e + 1;
             if local != p + 1 {
                 ns = namespaces.resolve(src, p + 1, local - 1, sink)?.0;
             }
@@ -442,39 +317,8 @@ fn special_text(
     Ok(plain)
 }
 
-/// Goes on with an attribute value from `e`, where something other than its closing quote was found.
-#[inline(never)]
-fn special_value<V: Scan>(doc: &Plain<'_>, mut e: usize, quote: u8, open: usize) -> Result<usize> {
-    let src = doc.src;
-    loop {
-        match at(src, e) {
-            c if c == quote => return Ok(e),
-            b'&' => {
-                let (what, past) = markup::reference(src, e, doc.limits.max_name)?;
-                if let (Reference::Entity(name, end), false) = (what, doc.lenient) {
-                    return markup::undeclared(&src[name..end], e);
-                }
-                e = past;
-            }
-            b'<' => {
-                return Err(fault(code::LT_IN_ATTRIBUTE, e, "< in the attribute value")
-                    .related("opened at", open))
-            }
-            b'\t' | b'\n' | b'\r' => e += 1,
-            _ => {
-                return Err(fault(
-                    code::BAD_ATTRIBUTE,
-                    open,
-                    "the attribute value is not closed",
-                ))
-            }
-        }
-        e = V::value_end(src, e, quote);
-    }
-}
-
 /// Reads the CDATA section at `start`; answers the offset of its `]]>`.
-#[inline(never)]
+#[inline(always)]
 fn cdata<V: Scan>(src: &[u8], start: usize, outside: bool) -> Result<usize> {
     let rest = &src[start..];
     if !rest.starts_with(b"<![CDATA[") {
@@ -510,33 +354,6 @@ fn cdata<V: Scan>(src: &[u8], start: usize, outside: bool) -> Result<usize> {
         }
         end += 1;
     }
-}
-
-#[cold]
-#[inline(never)]
-fn check_duplicates(src: &[u8], attrs: &[Attr], order: &mut Vec<u32>) -> Result<()> {
-    let name = |i: u32| {
-        let attr = &attrs[i as usize];
-        &src[attr.name as usize..attr.name_end as usize]
-    };
-    order.clear();
-    order.extend(0..attrs.len() as u32);
-    order.sort_by(|&a, &b| name(a).cmp(name(b)));
-    match order.windows(2).find(|pair| name(pair[0]) == name(pair[1])) {
-        None => Ok(()),
-        Some(pair) => Err(duplicate(src, &attrs[pair[1] as usize])),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn duplicate(src: &[u8], attr: &Attr) -> Box<Fault> {
-    let name = show(&src[attr.name as usize..attr.name_end as usize]);
-    fault(
-        code::DUPLICATE_ATTRIBUTE,
-        attr.name as usize,
-        format!("two attributes named {name}"),
-    )
 }
 
 fn end_tag(src: &[u8], p: usize) -> String {
@@ -580,44 +397,5 @@ fn bad_markup(src: &[u8], p: usize) -> Box<Fault> {
         code::BAD_MARKUP,
         p,
         format!("< followed by {next} begins no markup; write &lt; for a plain <"),
-    )
-}
-
-#[cold]
-#[inline(never)]
-fn tag_fault(src: &[u8], p: usize, e: usize) -> Box<Fault> {
-    let end = names::qname_end(src, p + 1);
-    let name = show(&src[p + 1..end]);
-    if e >= src.len() {
-        return fault(
-            code::BAD_TAG,
-            e,
-            format!("the message ends inside tag <{name}"),
-        )
-        .related("opened at", p);
-    }
-    if names::starts(src, e) {
-        return fault(
-            code::BAD_ATTRIBUTE,
-            e,
-            format!("white space is missing between attributes of <{name}>"),
-        );
-    }
-    fault(
-        code::BAD_TAG,
-        e,
-        format!("{} in tag <{name}>", show_char(src, e)),
-    )
-}
-
-#[cold]
-#[inline(never)]
-fn no_value(src: &[u8], name: usize, name_end: usize, e: usize) -> Box<Fault> {
-    let what = show(&src[name..name_end]);
-    let found = show_char(src, e);
-    fault(
-        code::BAD_ATTRIBUTE,
-        e,
-        format!("attribute {what} needs = and a quoted value, but {found} follows"),
     )
 }
