@@ -153,6 +153,11 @@ impl Engine {
         self.index.settle();
     }
 
+    /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.
+    pub fn fold(&mut self) {
+        self.index.fold();
+    }
+
     /// The paths of a subscription; none if there is no such subscription.
     pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
         let first = self.first.get(sub as usize).copied().filter(|&id| id != GONE);
@@ -299,6 +304,11 @@ impl Matcher {
                 self.reader.read(xml, limits, &mut PlainSink { step, index })
             }
         }
+    }
+
+    /// Late additions have cost more than `Engine::fold` would.
+    pub fn is_overworked(&self, engine: &Engine) -> bool {
+        matches!(&self.paths, Paths::Trie(t) if t.is_overworked(&engine.index))
     }
 
     /// Number of tag paths cached, and the bytes they take.
