@@ -63,7 +63,7 @@ def structure(quick: bool) -> Iterator[Line]:
 
 def subscribers(quick: bool) -> Iterator[Line]:
     """Ten subscriptions on each of 100k paths."""
-    parts = chunks(corpora.nitf_documents()[: 100 if quick else 500], 25)
+    parts = chunks(corpora.nitf_documents()[: 100 if quick else 500], 50)
     engine = corpora.engine(corpora.nitf_queries()[:100_000], copies=10)
     each = warm(engine, parts)
     variants = {"x": expat_parse, "any": any_order(engine), "none": recognise(engine), "ascending": ascending(engine)}
@@ -123,7 +123,7 @@ def streams(quick: bool) -> Iterator[Line]:
 def peers(quick: bool) -> Iterator[Line]:
     """Against YFilter's automaton, run as such, and against one XPath after another."""
     for count, documents in ((10_000, 20),) if quick else ((10_000, 50), (100_000, 50)):
-        parts = chunks(corpora.nitf_documents()[:documents], 10)
+        parts = chunks(corpora.nitf_documents()[:documents])
         paths = corpora.nitf_queries()[:count]
         ours, nfa = corpora.engine(paths), corpora.engine(paths, mode="nfa")
         warm(ours, parts)
@@ -131,7 +131,7 @@ def peers(quick: bool) -> Iterator[Line]:
         bar = 100 if count == 100_000 else None
         value = took["nfa"] / took["ours"]
         yield Line("speed-up", f"over mode nfa, NITF, {count:,} paths, warm", value, "times", bar, "higher")
-    parts = chunks(corpora.nitf_documents()[: 4 if quick else 20], 2)
+    parts = chunks(corpora.nitf_documents()[: 10 if quick else 25])
     paths = corpora.nitf_queries()[:10_000]
     ours = corpora.engine(paths)
     warm(ours, parts)

@@ -25,24 +25,26 @@ def adding(quick: bool) -> Iterator[Line]:
     """New paths in hundreds, each hundred followed by a message: its matching brings the warm cache up to date."""
     paths = corpora.nitf_queries()[: 10_000 if quick else 100_000]
     fresh = corpora.nitf_queries()[len(paths) : len(paths) + 4_000]
-    for name, documents in (
-        ("500 messages", corpora.nitf_documents()),
-        ("6,000 messages", corpora.generated_nitf(1_000 if quick else 6_000)),
-    ):
-        engine = corpora.engine(paths)
-        parts = chunks(documents)
-        warm(engine, parts)
-        message = documents[0]
-        base = min(seconds(lambda m=message: engine.kernel.match_one(m)) for _ in range(20))  # type: ignore[misc]
-        tag_paths = engine.kernel.stats()[3]
-        took, slowest = 0.0, 0.0
-        for i in range(0, len(fresh), 100):
-            batch = encoded(engine, fresh[i : i + 100])
-            one = seconds(lambda b=batch, m=message: (engine.kernel.add(*b), engine.kernel.match_one(m)))  # type: ignore[misc]
-            took += one
-            slowest = max(slowest, one)
-        note = f"{tag_paths:,} tag paths, {len(paths):,} paths; slowest hundred {slowest * 1e3:.1f} ms, message {base * 1e6:.0f} us"
-        yield Line("adding", f"warm by {name}", len(fresh) / took, "paths/s", 20_000, "higher", note)
+    count = 1_000 if quick else 6_000
+    yield _added("500 messages", paths, fresh, corpora.nitf_documents())
+    yield _added(f"{count:,} generated messages", paths, fresh, corpora.generated_nitf(count))
+
+
+def _added(name: str, paths: list[str], fresh: list[str], documents: list[bytes]) -> Line:
+    engine = corpora.engine(paths)
+    warm(engine, chunks(documents))
+    tag_paths = engine.kernel.stats()[3]
+    times = []
+    for i in range(0, len(fresh), 100):
+        arrays = encoded(engine, fresh[i : i + 100])
+        times.append(seconds(lambda a=arrays: _enter(engine, a, documents[0])))  # type: ignore[misc]
+    note = f"{tag_paths:,} tag paths, {len(paths):,} paths; slowest hundred {max(times) * 1e3:.1f} ms"
+    return Line("adding", f"warm by {name}", len(fresh) / sum(times), "paths/s", 20_000, "higher", note)
+
+
+def _enter(engine: Engine, arrays: tuple[bytes, bytes, bytes], message: bytes) -> None:
+    engine.kernel.add(*arrays)
+    engine.kernel.match_one(message)
 
 
 def bulk(quick: bool) -> Iterator[Line]:
@@ -53,7 +55,6 @@ def bulk(quick: bool) -> Iterator[Line]:
             engine = Engine()
             arrays = encoded(engine, paths)
             # the first message settles what was added
-            took = seconds(lambda e=engine, a=arrays: (e.kernel.add(*a), e.kernel.match_one(b"<a/>")))  # type: ignore[misc]
-            best = min(best, took)
+            best = min(best, seconds(lambda e=engine, a=arrays: _enter(e, a, b"<a/>")))  # type: ignore[misc]
         bar = 500_000 if count == 100_000 else None
         yield Line("adding", f"bulk, {count:,} paths", count / best, "paths/s", bar, "higher")
