@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support import MODES
 
+from support import MODES
 from twigcast import Engine, Limits, MessageError, OptionError, QueryError, Subscription
 
 

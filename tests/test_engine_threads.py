@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from support import MODES
 
+from support import MODES
 from twigcast import Broker, Engine, Subscription
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support import MODES, engine_for, random_document, random_query, subscription
 
+from support import MODES, engine_for, random_document, random_query, subscription
 from twigcast import Engine, Limits, TwigcastError
 
 

@@ -73,6 +73,7 @@ class Engine:
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
+        self._limits = self.limits.as_dict()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
         self._shapes = Shapes()
@@ -201,7 +202,7 @@ class Engine:
                 raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
             xml = bytes(xml)
         began = self._reuses
-        numbers, error = self.kernel.match_one(xml, self.limits.as_dict())
+        numbers, error = self.kernel.match_one(xml, self._limits)
         if error is not None:
             code, text, line, column, offset = error
             raise MessageError(code, text, line=line, column=column, offset=offset)
@@ -236,10 +237,9 @@ class Engine:
         return self._slices(ids, xml, order, max_matches)
 
     def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
-        limits = self.limits.as_dict()
         start = 0
         while True:
-            data, end = self.kernel.match_column(xml, start, max_matches, order, limits)
+            data, end = self.kernel.match_column(xml, start, max_matches, order, self._limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
@@ -276,7 +276,7 @@ def _is_id(id: Any) -> bool:
     return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
-_TEXTS = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
+_TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
 
 
 def _columns(batch: Any) -> tuple[pa.Array, pa.Array]:
@@ -291,7 +291,7 @@ def _columns(batch: Any) -> tuple[pa.Array, pa.Array]:
     xml = batch.column("xml")
     if pa.types.is_null(xml.type):
         xml = xml.cast(pa.binary())
-    if xml.type not in _TEXTS:
+    if xml.type.id not in _TEXTS:
         text = f"the column 'xml' must be binary or string, not {xml.type}"
         raise OptionError("bad-batch", text, hint="cast it: column.cast(pyarrow.binary())")
     return batch.column("id"), xml

@@ -55,7 +55,7 @@ class Register:
         """Forgets what is queued."""
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
-        self._rows: dict[int, tuple[list[int], array[float]]] = {}
+        self._rows: dict[int, tuple[list[int], list[str | float]]] = {}
 
     def queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
         """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
@@ -69,10 +69,9 @@ class Register:
         shape = self.shapes.get(template)
         if shape is None:
             shape = self.shapes[template] = self._shape(plan)
-        indexes, rows = self._rows.setdefault(shape, ([], array("d")))
+        indexes, rows = self._rows.setdefault(shape, ([], []))
         indexes.append(index)
-        string = self.kernel.string
-        rows.extend([string(c) if isinstance(c, str) else c for c in constants])
+        rows.extend(constants)
 
     def _path(self, path: ValuePath, constants: Sequence[str | float]) -> None:
         for codes in self.codes.path(path, constants):
@@ -99,7 +98,7 @@ class Register:
             direct = [numbers[i] for i in self._direct]
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
         for shape, (indexes, rows) in self._rows.items():
-            self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows.tobytes())
+            self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
         self.clear()
         return numbers
 

@@ -337,6 +337,11 @@ impl Engine {
         self.index.settle();
     }
 
+    /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.
+    pub fn fold(&mut self) {
+        self.index.fold();
+    }
+
     /// The paths of a subscription to paths; none for any other.
     pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
         let ids = match self.number_of(sub) {

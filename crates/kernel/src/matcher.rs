@@ -114,6 +114,11 @@ impl Matcher {
         }
     }
 
+    /// Late additions have cost more than `Engine::fold` would.
+    pub fn is_overworked(&self, engine: &Engine) -> bool {
+        matches!(&self.paths, Paths::Trie(t) if t.is_overworked(&engine.index))
+    }
+
     /// Number of tag paths cached, and the bytes they take.
     pub fn cache(&self) -> (usize, usize) {
         match &self.paths {

@@ -24,8 +24,8 @@ impl ArrowData {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema; // the interface leaves honouring it to the producer
         let (array, schema) = to_ffi(&self.0.to_data()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let schema = PyCapsule::new(py, schema, Some(SCHEMA.into()))?;
-        let array = PyCapsule::new(py, array, Some(ARRAY.into()))?;
+        let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+        let array = PyCapsule::new_with_value(py, array, ARRAY)?;
         PyTuple::new(py, [schema, array])
     }
 }

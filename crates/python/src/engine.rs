@@ -10,9 +10,10 @@ use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
 use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::paths::Step;
@@ -63,88 +64,73 @@ impl Engine {
 
     /// The symbol of a name test; `local` is None for any name in the namespace.
     #[pyo3(signature = (attribute, uri, local))]
-    fn symbol(&self, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
-        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
-        kernel.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes))
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
+        py.detach(|| self.write().names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
     }
 
     /// All symbols in the order they were made: (attribute, uri, local).
-    fn symbols(&self) -> Vec<(bool, String, Option<String>)> {
-        let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
+    fn symbols(&self, py: Python<'_>) -> Vec<(bool, String, Option<String>)> {
         let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-        kernel.names().entries().map(|(a, uri, local)| (a, text(uri), local.map(text))).collect()
+        py.detach(|| self.read().names().entries().map(|(a, uri, local)| (a, text(uri), local.map(text))).collect())
+    }
+
+    /// The symbol of a value, a string or a number, as the last step of a path.
+    fn value_symbol(&self, py: Python<'_>, value: Constant) -> u32 {
+        py.detach(|| match value {
+            Constant::Text(text) => self.write().string_value(text.as_bytes()),
+            Constant::Number(x) => self.write().number_value(x),
+        })
     }
 
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
-    fn reserve(&self, count: usize) -> Vec<u32> {
-        self.kernel.write().unwrap_or_else(PoisonError::into_inner).reserve(count)
+    fn reserve(&self, py: Python<'_>, count: usize) -> Vec<u32> {
+        py.detach(|| self.write().reserve(count))
     }
 
     /// Adds subscriptions to paths under reserved numbers. `codes` holds the steps of all paths; path i ends at
     /// `path_ends[i]` of them, and subscription j at `sub_ends[j]` of the paths; all as native 32-bit numbers.
-    fn add(
-        &self,
-        py: Python<'_>,
-        numbers: Vec<u32>,
-        codes: &[u8],
-        path_ends: &[u8],
-        sub_ends: &[u8],
-    ) -> PyResult<()> {
+    fn add(&self, py: Python<'_>, numbers: Vec<u32>, codes: &[u8], path_ends: &[u8], sub_ends: &[u8]) -> PyResult<()> {
         let (codes, path_ends, sub_ends) = (words(codes)?, words(path_ends)?, words(sub_ends)?);
         py.detach(|| {
-            let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
             let steps: Vec<Step> = codes.into_iter().map(Step).collect();
+            let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
             kernel.add_many(&numbers, &steps, &path_ends, &sub_ends).map_err(PyValueError::new_err)
         })
     }
 
-    /// The symbol of a value, a string or a number, as the last step of a path.
-    fn value_symbol(&self, value: &Bound<'_, PyAny>) -> PyResult<u32> {
-        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(text) = value.extract::<&str>() {
-            return Ok(kernel.string_value(text.as_bytes()));
-        }
-        Ok(kernel.number_value(value.extract()?))
-    }
-
-    /// The number of a string constant, as rows hold it.
-    fn string(&self, text: &str) -> u32 {
-        self.kernel.write().unwrap_or_else(PoisonError::into_inner).string(text.as_bytes())
-    }
-
     /// A shape: its program, and per access path the steps and the slot of its value (None: the path alone).
-    fn add_shape(&self, program: Vec<u32>, access: Vec<(Vec<u32>, Option<u32>)>) -> PyResult<u32> {
+    fn add_shape(&self, py: Python<'_>, program: Vec<u32>, access: Vec<(Vec<u32>, Option<u32>)>) -> PyResult<u32> {
         let access = access
             .into_iter()
             .map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot })
             .collect();
-        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
-        kernel.add_shape(&program, access).map_err(PyValueError::new_err)
+        py.detach(|| self.write().add_shape(&program, access)).map_err(PyValueError::new_err)
     }
 
-    /// Adds subscriptions of one shape under reserved numbers: `rows` holds their constants slot by slot, row after row,
-    /// as native doubles; a string is given by its number.
-    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, rows: &[u8]) -> PyResult<()> {
-        let rows: Vec<f64> = rows
-            .chunks_exact(8)
-            .map(|c| f64::from_ne_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]))
-            .collect();
+    /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
+    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: Vec<Constant>) -> PyResult<()> {
         py.detach(|| {
-            let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
+            let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
+            let rows: Vec<f64> = constants
+                .into_iter()
+                .map(|c| match c {
+                    Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+                    Constant::Number(x) => x,
+                })
+                .collect();
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
         })
     }
 
-    fn remove(&self, sub: u32) -> PyResult<()> {
-        let mut kernel = self.kernel.write().unwrap_or_else(PoisonError::into_inner);
-        self.dirty.store(true, Ordering::Release);
-        if kernel.remove(sub) {
-            Ok(())
-        } else {
-            Err(PyKeyError::new_err(sub))
-        }
+    fn remove(&self, py: Python<'_>, sub: u32) -> PyResult<()> {
+        let removed = py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            kernel.remove(sub)
+        });
+        removed.then_some(()).ok_or_else(|| PyKeyError::new_err(sub))
     }
 
     /// The steps of the given subscriptions, in the form that `add` takes.
@@ -153,23 +139,25 @@ impl Engine {
         py: Python<'py>,
         subs: Vec<u32>,
     ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-        let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
         let (mut codes, mut path_ends, mut sub_ends) = (vec![], vec![], vec![]);
-        for sub in subs {
-            for path in kernel.paths_of(sub) {
-                codes.extend(path.iter().map(|s| s.0));
-                path_ends.push(codes.len() as u32);
+        py.detach(|| {
+            let kernel = self.read();
+            for sub in subs {
+                for path in kernel.paths_of(sub) {
+                    codes.extend(path.iter().map(|s| s.0));
+                    path_ends.push(codes.len() as u32);
+                }
+                sub_ends.push(path_ends.len() as u32);
             }
-            sub_ends.push(path_ends.len() as u32);
-        }
+        });
         let bytes = |w: &[u32]| PyBytes::new(py, &bytes_of(w));
         (bytes(&codes), bytes(&path_ends), bytes(&sub_ends))
     }
 
     /// How many subscriptions share a path.
-    fn sharers(&self, codes: &[u8]) -> PyResult<u32> {
+    fn sharers(&self, py: Python<'_>, codes: &[u8]) -> PyResult<u32> {
         let steps: Vec<Step> = words(codes)?.into_iter().map(Step).collect();
-        Ok(self.kernel.read().unwrap_or_else(PoisonError::into_inner).sharers(&steps))
+        Ok(py.detach(|| self.read().sharers(&steps)))
     }
 
     /// The numbers of the subscriptions that a message satisfies, ascending, or why it cannot be read.
@@ -215,17 +203,25 @@ impl Engine {
     }
 
     /// Subscriptions, distinct paths, bytes of the engine, and tag paths and bytes of the largest idle cache.
-    fn stats(&self) -> (usize, usize, usize, usize, usize) {
-        let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let (nodes, bytes) = idle.iter().map(Matcher::cache).max().unwrap_or((0, 0));
-        (kernel.len(), kernel.path_count(), kernel.bytes(), nodes, bytes)
+    fn stats(&self, py: Python<'_>) -> (usize, usize, usize, usize, usize) {
+        py.detach(|| {
+            let kernel = self.read();
+            let (nodes, bytes) = self.idle().iter().map(Matcher::cache).max().unwrap_or((0, 0));
+            (kernel.len(), kernel.path_count(), kernel.bytes(), nodes, bytes)
+        })
     }
 
     /// Drops all caches, as if no message had been seen.
     fn forget(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle().clear();
     }
+}
+
+/// A constant of a subscription.
+#[derive(FromPyObject)]
+enum Constant {
+    Text(PyBackedStr),
+    Number(f64),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -236,15 +232,34 @@ enum Order {
 }
 
 impl Engine {
+    // Whoever waits for one of these locks must not hold the interpreter up meanwhile: `detach` first.
+
+    fn read(&self) -> RwLockReadGuard<'_, Kernel> {
+        self.kernel.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
+        self.kernel.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Matcher>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
         if self.dirty.swap(false, Ordering::AcqRel) {
-            self.kernel.write().unwrap_or_else(PoisonError::into_inner).settle();
+            self.write().settle();
         }
-        let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kernel = self.read();
+        let idle = self.idle().pop();
         let mut matcher = idle.unwrap_or_else(|| Matcher::new(&kernel));
         let result = f(&kernel, &mut matcher);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(matcher);
+        let overworked = matcher.is_overworked(&kernel);
+        self.idle().push(matcher);
+        drop(kernel);
+        if overworked {
+            self.write().fold();
+        }
         result
     }
 
@@ -256,24 +271,31 @@ impl Engine {
         order: Order,
         limits: &Limits,
     ) -> (ArrayRef, usize) {
-        self.with_matcher(|kernel, matcher| {
-            let mut found: Vec<u32> = vec![];
-            let mut offsets: Vec<i32> = vec![0];
-            let mut errors = Errors::default();
-            let mut row = start;
-            while row < rows.len() && (row == start || found.len() < max_matches) {
-                let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                let read = match order {
-                    Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
-                    Order::Any => matcher.read(kernel, xml, limits, &mut found),
-                    Order::None => matcher.recognise(kernel, xml, limits),
-                };
-                errors.push(read.err());
-                offsets.push(found.len() as i32);
-                row += 1;
-            }
-            (result(found, offsets, errors), row)
-        })
+        let mut found: Vec<u32> = vec![];
+        let mut offsets: Vec<i32> = vec![0];
+        let mut errors = Errors::default();
+        let mut row = start;
+        let mut more = row < rows.len();
+        while more {
+            self.with_matcher(|kernel, matcher| {
+                while more {
+                    let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
+                    let read = match order {
+                        Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
+                        Order::Any => matcher.read(kernel, xml, limits, &mut found),
+                        Order::None => matcher.recognise(kernel, xml, limits),
+                    };
+                    errors.push(read.err());
+                    offsets.push(found.len() as i32);
+                    row += 1;
+                    more = row < rows.len() && found.len() < max_matches;
+                    if matcher.is_overworked(kernel) {
+                        break;
+                    }
+                }
+            });
+        }
+        (result(found, offsets, errors), row)
     }
 }
 

@@ -78,7 +78,7 @@ impl Sink for Digest {
             (self.uri(attr.ns), local, value).hash(&mut self.hash);
         }
     }
-    fn end(&mut self, at: u32, past: u32) {
+    fn end(&mut self, _: &[u8], at: u32, past: u32) {
         self.flush();
         assert!(at <= past && past as usize <= self.plain.len());
         self.depth -= 1;

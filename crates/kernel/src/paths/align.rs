@@ -1,6 +1,5 @@
-//! One path against one tag path, bit-parallel: bit `d` of a mask says that a step can lie at depth `d`
-//! (KERNEL.md §2.6). Used where a single path meets a known tag path: paths added to a warm trie, and elements
-//! the trie did not admit.
+//! One path against one tag path. Used where a single path meets a known tag path: paths added to a warm trie, and
+//! elements the trie did not admit.
 
 use super::Step;
 use crate::names::{Names, Sym};
@@ -24,43 +23,19 @@ pub fn accepts(names: &Names, path: &[Step], tags: &[Sym]) -> bool {
     depth == 0
 }
 
-/// Does some prefix of the tag path (the whole of it, or the root's parent included) end the path?
-fn reaches(names: &Names, path: &[Step], tags: &[Sym]) -> bool {
-    if path.is_empty() {
-        return true;
-    }
-    if tags.len() > 62 {
-        return reaches_deep(names, path, tags);
-    }
-    let all = (2u64 << tags.len()) - 1;
-    let mut at = 1u64; // depth 0: the document node
-    for step in path {
-        let mut here = 0u64;
-        for (d, &tag) in tags.iter().enumerate() {
-            here |= (names.satisfies(tag, step.test()) as u64) << (d + 1);
+/// Does some prefix of the tag path end the path? The steps between two `//` lie next to each other; taking the first
+/// place where they fit is never worse than a later one, so there is nothing to go back for.
+fn reaches(names: &Names, mut path: &[Step], mut tags: &[Sym]) -> bool {
+    while let Some(first) = path.first() {
+        let len = 1 + path[1..].iter().take_while(|s| !s.descendant()).count();
+        let (run, rest) = path.split_at(len);
+        while tags.len() < len || !run.iter().zip(tags).all(|(s, &t)| names.satisfies(t, s.test())) {
+            if tags.len() <= len || !first.descendant() {
+                return false;
+            }
+            tags = &tags[1..];
         }
-        let from = if step.descendant() { (at & at.wrapping_neg()).wrapping_neg() << 1 } else { at << 1 };
-        at = from & here & all;
-        if at == 0 {
-            return false;
-        }
+        (path, tags) = (rest, &tags[len..]);
     }
     true
-}
-
-/// The same with no bound on depth.
-fn reaches_deep(names: &Names, path: &[Step], tags: &[Sym]) -> bool {
-    let mut at = vec![false; tags.len() + 1];
-    at[0] = true;
-    for step in path {
-        let mut next = vec![false; tags.len() + 1];
-        let mut above = false;
-        for d in 1..=tags.len() {
-            above |= at[d - 1];
-            let from = if step.descendant() { above } else { at[d - 1] };
-            next[d] = from && names.satisfies(tags[d - 1], step.test());
-        }
-        at = next;
-    }
-    at.contains(&true)
 }

@@ -58,8 +58,8 @@ impl Bypass {
         }
     }
 
-    /// A child of the current node; reports the paths that end at it.
-    pub fn open(&mut self, index: &PathIndex, segment: &Segment, sym: Sym, mut accept: impl FnMut(PathId)) {
+    /// A child of the current node; reports the paths that end at it. Answers the work done on paths outside the segment.
+    pub fn open(&mut self, index: &PathIndex, segment: &Segment, sym: Sym, mut accept: impl FnMut(PathId)) -> usize {
         let input = Input::new(&index.names, sym);
         let from = self.marks[self.marks.len() - 1].0 as usize;
         let (to, loops) = (self.plain.len(), self.loops.len());
@@ -83,11 +83,14 @@ impl Bypass {
         self.marks.push((to as u32, loops as u32));
         self.tags.push(sym);
         let tags = &self.tags;
+        let mut work = 0;
         index.delta_for(sym, |p| {
+            work += tags.len();
             if align::accepts(&index.names, index.steps(p), tags) {
                 accept(p);
             }
         });
+        work
     }
 
     /// Leaves the current node; true if that ends the bypass.

@@ -162,7 +162,14 @@ impl PathIndex {
             }
             self.generation += 1;
             self.rebuild();
-        } else if self.delta_len > self.delta_max.max(self.segment_paths / 8) {
+        } else if self.segment_paths == 0 || self.delta_len > self.delta_max.max(self.segment_paths / 8) {
+            self.fold();
+        }
+    }
+
+    /// Moves all paths into the segment.
+    pub fn fold(&mut self) {
+        if self.delta_len > 0 {
             self.rebuild();
         }
     }

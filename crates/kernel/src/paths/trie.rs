@@ -30,6 +30,8 @@ const FOLD: usize = 4;
 /// Once this many elements have gone past a full cache, it is cheaper to fill it anew.
 const REFUSALS: usize = 1 << 16;
 const FILTER: usize = 1 << 15;
+/// What an interval in `extra` takes, with its share of list and map.
+const EXTRA_BYTES: usize = 24;
 
 mod flag {
     /// Some path may go on to attributes.
@@ -87,6 +89,9 @@ pub struct Trie {
     segment: Arc<Segment>,
     intervals: Vec<Interval>,
     extra: HashMap<NodeId, Vec<Interval>>,
+    extra_bytes: usize,
+    /// Work done on paths outside the segment, in steps looked at.
+    delta_work: usize,
     by_sym: HashMap<Sym, Vec<NodeId>>,
     /// Edges that lead to a node which stands for several tag paths: void as soon as a new path may tell them apart.
     aliases: Vec<(NodeId, Sym)>,
@@ -130,7 +135,33 @@ struct Scratch {
     sub_stamp: Vec<u32>,
     sub_epoch: u32,
     subs: Vec<u32>,
+    way: Way,
+}
+
+/// The way from the root element to a node. Asked for one node after another it does only what differs, so that a
+/// message a hundred thousand levels deep does not cost the square of that.
+#[derive(Default)]
+struct Way {
+    nodes: Vec<NodeId>,
     tags: Vec<Sym>,
+}
+
+impl Way {
+    /// Symbols from the root element to the node.
+    fn to(&mut self, cold: &[Cold], mut n: NodeId) -> &[Sym] {
+        let depth = cold[n as usize].depth as usize;
+        self.nodes.resize(depth, NONE);
+        self.tags.resize(depth, 0);
+        for d in (0..depth).rev() {
+            if self.nodes[d] == n {
+                break;
+            }
+            let c = &cold[n as usize];
+            (self.nodes[d], self.tags[d]) = (n, c.sym);
+            n = c.parent;
+        }
+        &self.tags
+    }
 }
 
 impl Trie {
@@ -179,6 +210,8 @@ impl Trie {
             segment,
             intervals: vec![],
             extra: HashMap::new(),
+            extra_bytes: 0,
+            delta_work: 0,
             by_sym: HashMap::new(),
             aliases: vec![],
             laminar: Laminar::new(subs.into_iter(), index.sub_bound()),
@@ -239,6 +272,7 @@ impl Trie {
         let (sets, root, origin) = Sets::new(&self.segment);
         self.sets = sets;
         self.epoch = index.segment_epoch();
+        self.delta_work = 0;
         self.refs = vec![root];
         self.refs.extend(origin);
         let end = self.refs.len() as u32;
@@ -269,21 +303,21 @@ impl Trie {
         self.laminar.refine(&[sub], &mut own);
         let steps = index.steps(path);
         let test = steps[steps.len() - 1].test();
-        let mut tags = std::mem::take(&mut self.scratch.tags);
+        let mut way = std::mem::take(&mut self.scratch.way);
         let named = self.by_sym.get(&test).map_or(&[][..], |v| v);
-        let plain = index.names.describe(test).is_some_and(|(_, local)| local.is_some());
+        let plain = is_value(test) || index.names.describe(test).is_some_and(|(_, local)| local.is_some());
         let all = if plain { 0..0 } else { 2..self.cold.len() as NodeId };
         for n in named.iter().copied().filter(|_| plain).chain(all) {
             if !index.names.satisfies(self.cold[n as usize].sym, test) {
                 continue;
             }
-            tags_of(&self.cold, n, &mut tags);
-            if align::accepts(&index.names, steps, &tags) {
+            if align::accepts(&index.names, steps, way.to(&self.cold, n)) {
                 self.extra.entry(n).or_default().extend(&own);
+                self.extra_bytes += EXTRA_BYTES;
                 self.hot[n as usize].flags |= flag::ACCEPTS | flag::EXTRA;
             }
         }
-        self.scratch.tags = tags;
+        self.scratch.way = way;
     }
 
     fn admit_test(&mut self, index: &PathIndex, path: PathId) {
@@ -467,7 +501,7 @@ impl Trie {
         }
         let Run { bypass, late, path_stamp, message, .. } = &mut self.run;
         path_stamp.resize(index.path_bound(), 0);
-        bypass.open(index, &self.segment, sym, |p| {
+        self.delta_work += bypass.open(index, &self.segment, sym, |p| {
             if std::mem::replace(&mut path_stamp[p as usize], *message) != *message {
                 late.push(p);
             }
@@ -493,9 +527,8 @@ impl Trie {
         self.ensure_sets(index, cur);
         let c = self.cold[cur as usize];
         let (sets, refs, cold) = (&self.sets, &self.refs, &self.cold);
-        let mut tags = std::mem::take(&mut self.run.bypass.tags);
-        tags_of(cold, cur, &mut tags);
-        self.run.bypass.tags = tags;
+        self.run.bypass.tags.clear();
+        self.run.bypass.tags.extend_from_slice(self.scratch.way.to(cold, cur));
         let plain = refs[c.g0 as usize..c.o0 as usize].iter().flat_map(|&s| sets.states(s).iter().copied());
         let loops = origins(cold, refs, cur).flat_map(|s| sets.states(s).iter().copied());
         self.run.bypass.enter(&self.segment, plain, loops);
@@ -559,15 +592,15 @@ impl Trie {
 
     /// The paths outside the segment that the new node satisfies.
     fn meet_delta(&mut self, index: &PathIndex, id: NodeId) -> u16 {
-        let mut tags = std::mem::take(&mut self.scratch.tags);
-        tags_of(&self.cold, id, &mut tags);
+        let tags = self.scratch.way.to(&self.cold, id);
         let mut subs = vec![];
+        self.delta_work += tags.len();
         index.delta_for(self.cold[id as usize].sym, |p| {
-            if align::accepts(&index.names, index.steps(p), &tags) {
+            self.delta_work += tags.len();
+            if align::accepts(&index.names, index.steps(p), tags) {
                 index.subs(p, |s| subs.push(s));
             }
         });
-        self.scratch.tags = tags;
         if subs.is_empty() {
             return 0;
         }
@@ -575,6 +608,7 @@ impl Trie {
         subs.dedup();
         let mut intervals = vec![];
         self.laminar.refine(&subs, &mut intervals);
+        self.extra_bytes += EXTRA_BYTES * intervals.len();
         self.extra.insert(id, intervals);
         flag::ACCEPTS | flag::EXTRA
     }
@@ -746,6 +780,12 @@ impl Trie {
         h.flags |= flag::COMPILED;
     }
 
+    /// Paths outside the segment have cost more here than moving them into it would: that takes a pass over all
+    /// paths, and every node is compiled.
+    pub fn is_overworked(&self, index: &PathIndex) -> bool {
+        self.delta_work > 256 * (index.len() + 16 * self.len()) && !index.delta_is_empty()
+    }
+
     /// Number of tag paths known.
     pub fn len(&self) -> usize {
         self.cold.len() - 2
@@ -761,6 +801,7 @@ impl Trie {
             + self.refs.len() * 4
             + self.intervals.len() * 8
             + self.aliases.len() * 8
+            + self.extra_bytes
             + self.tab.bytes()
             + self.sets.bytes()
     }
@@ -775,14 +816,3 @@ fn origins<'a>(cold: &'a [Cold], refs: &'a [SetId], n: NodeId) -> impl Iterator<
         Some(refs[c.o0 as usize])
     })
 }
-
-/// Symbols from the root element to a node.
-fn tags_of(cold: &[Cold], mut n: NodeId, out: &mut Vec<Sym>) {
-    out.clear();
-    while cold[n as usize].parent != NONE {
-        out.push(cold[n as usize].sym);
-        n = cold[n as usize].parent;
-    }
-    out.reverse();
-}
-

@@ -57,7 +57,7 @@ impl Sink for Trace {
         }
         self.out.push('>');
     }
-    fn end(&mut self, _: u32, _: u32) {
+    fn end(&mut self, _: &[u8], _: u32, _: u32) {
         self.flush();
         self.out += "</>";
     }

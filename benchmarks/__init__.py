@@ -1,0 +1,1 @@
+"""What the kernel costs, as ratios within one run: `python -m benchmarks`."""

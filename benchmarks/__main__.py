@@ -1,0 +1,49 @@
+"""python -m benchmarks [--quick] [--only NAME] [--json FILE] [--plot FILE]"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import corpora, filtering, reading, report, updates
+from benchmarks.timing import Line
+
+BENCHMARKS = {
+    "reader": reading.lines,
+    "structure": filtering.structure,
+    "subscribers": filtering.subscribers,
+    "recognition": filtering.recognition,
+    "streams": filtering.streams,
+    "peers": filtering.peers,
+    "adding": updates.adding,
+    "bulk": updates.bulk,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: a check that all runs, not a result")
+    parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--json", type=Path, default=RESULTS / "benchmarks.json")
+    parser.add_argument("--plot", type=Path, default=RESULTS / "benchmarks.png")
+    options = parser.parse_args()
+    if not corpora.present():
+        print("the benchmarks need ../shared/data/yfilter-nitf beside the project", file=sys.stderr)
+        return 2
+    print(f"X = expat without handlers on the same bytes. {report.machine()['cpu']}")
+    lines: list[Line] = []
+    for name in options.only or BENCHMARKS:
+        for line in BENCHMARKS[name](options.quick):
+            lines.append(line)
+            print(report.show(line), flush=True)
+    report.write_json(options.json, lines)
+    report.plot(options.plot, lines)
+    missed = sum(line.passed is False for line in lines)
+    print(f"{missed} of {sum(line.bar is not None for line in lines)} bars missed; {options.json}, {options.plot}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
