@@ -101,5 +101,3 @@ class Register:
             self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
         self.clear()
         return numbers
-
-

@@ -32,9 +32,7 @@ from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import Slot
 
 # A number is a literal where no name can go on: digits, dots and dashes are name characters too.
-_LITERAL = re.compile(
-    r"""("[^"]*"|'[^']*'|(?:(?<![\w.\-])|(?<=[\s(=<>,+*|[]-))(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"""
-)
+_LITERAL = re.compile(r"""("[^"]*"|'[^']*'|(?:(?<![\w.\-])|(?<=[\s(=<>,+*|[]-))(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
 _MAX_CACHED = 200_000
 
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
@@ -210,5 +208,3 @@ def _plain_slots(p: Plan) -> set[int]:
 
 def scope_of(namespaces: Mapping[str, str], default: str | None, dialect: str = "w3c") -> Scope:
     return tuple(sorted(namespaces.items())), default or "", dialect
-
-

@@ -62,7 +62,10 @@ pub(crate) enum Number {
     /// A subscription to paths; the first of them.
     Paths(PathId),
     /// A subscription that is a row of a bucket.
-    Row { bucket: u32, row: u32 },
+    Row {
+        bucket: u32,
+        row: u32,
+    },
     /// A bucket.
     Bucket(u32),
 }

@@ -57,11 +57,7 @@ impl Sink for Count {
 
 /// What a document says, for comparison with another parser.
 enum Event {
-    Start {
-        uri: String,
-        local: String,
-        attributes: Vec<(String, String, String)>,
-    },
+    Start { uri: String, local: String, attributes: Vec<(String, String, String)> },
     End,
     Text(String),
     Comment(String),
@@ -97,14 +93,10 @@ impl Collect {
 impl Sink for Collect {
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         let uri = string(uri);
-        let id = self
-            .uris
-            .iter()
-            .position(|known| *known == uri)
-            .unwrap_or_else(|| {
-                self.uris.push(uri);
-                self.uris.len() - 1
-            });
+        let id = self.uris.iter().position(|known| *known == uri).unwrap_or_else(|| {
+            self.uris.push(uri);
+            self.uris.len() - 1
+        });
         NsId(id as u32)
     }
     fn start(&mut self, tag: &Tag<'_>) {
@@ -118,19 +110,11 @@ impl Sink for Collect {
                 decode_attribute(raw, &mut value);
             }
             let local = &tag.src[attr.local as usize..attr.name_end as usize];
-            (
-                self.uris[attr.ns.0 as usize].clone(),
-                string(local),
-                string(&value),
-            )
+            (self.uris[attr.ns.0 as usize].clone(), string(local), string(&value))
         });
         let attributes = attributes.collect();
         let uri = self.uris[tag.ns.0 as usize].clone();
-        self.events.push(Event::Start {
-            uri,
-            local: string(tag.local()),
-            attributes,
-        });
+        self.events.push(Event::Start { uri, local: string(tag.local()), attributes });
     }
     fn end(&mut self, _: &[u8], _: u32, _: u32) {
         self.flush();
@@ -141,27 +125,20 @@ impl Sink for Collect {
     }
     fn comment(&mut self, src: &[u8], start: u32, end: u32) {
         self.flush();
-        self.events.push(Event::Comment(lines(
-            &src[start as usize + 4..end as usize - 3],
-        )));
+        self.events.push(Event::Comment(lines(&src[start as usize + 4..end as usize - 3])));
     }
     fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
         self.flush();
         let whole = lines(&src[start as usize + 2..end as usize - 2]);
         let (target, data) = whole.split_once([' ', '\t', '\n']).unwrap_or((&whole, ""));
         let data = data.trim_start_matches([' ', '\t', '\n']);
-        self.events
-            .push(Event::Instruction(target.into(), data.into()));
+        self.events.push(Event::Instruction(target.into(), data.into()));
     }
 }
 
 fn tuple<'py>(py: Python<'py>, event: Event) -> PyResult<Bound<'py, PyTuple>> {
     match event {
-        Event::Start {
-            uri,
-            local,
-            attributes,
-        } => ("start", uri, local, attributes).into_pyobject(py),
+        Event::Start { uri, local, attributes } => ("start", uri, local, attributes).into_pyobject(py),
         Event::End => ("end",).into_pyobject(py),
         Event::Text(text) => ("text", text).into_pyobject(py),
         Event::Comment(text) => ("comment", text).into_pyobject(py),
@@ -179,17 +156,9 @@ fn events<'py>(
     portable: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let limits = self::limits(limits)?;
-    let mut sink = Collect {
-        events: Vec::new(),
-        uris: vec![String::new()],
-        text: Vec::new(),
-    };
+    let mut sink = Collect { events: Vec::new(), uris: vec![String::new()], text: Vec::new() };
     let read = py.detach(|| {
-        let mut reader = if portable {
-            Reader::portable()
-        } else {
-            Reader::new()
-        };
+        let mut reader = if portable { Reader::portable() } else { Reader::new() };
         reader.read(data, &limits, &mut sink)
     });
     if let Err(e) = read {
@@ -205,15 +174,9 @@ fn events<'py>(
 /// None, or why the message is not well-formed: (code, message, line, column, offset).
 #[pyfunction]
 #[pyo3(signature = (data, limits=None))]
-fn validate(
-    py: Python<'_>,
-    data: &[u8],
-    limits: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Option<Error>> {
+fn validate(py: Python<'_>, data: &[u8], limits: Option<&Bound<'_, PyDict>>) -> PyResult<Option<Error>> {
     let limits = self::limits(limits)?;
-    let read = py.detach(|| {
-        READER.with_borrow_mut(|reader| reader.read(data, &limits, &mut Count::default()))
-    });
+    let read = py.detach(|| READER.with_borrow_mut(|reader| reader.read(data, &limits, &mut Count::default())));
     Ok(read.err().map(error))
 }
 
@@ -222,9 +185,7 @@ fn validate(
 fn parse_only(py: Python<'_>, messages: &Bound<'_, PyList>) -> PyResult<u64> {
     let mut held = Vec::with_capacity(messages.len());
     for message in messages {
-        let message = message
-            .cast_into::<PyBytes>()
-            .map_err(|_| PyTypeError::new_err("a list of bytes is needed"))?;
+        let message = message.cast_into::<PyBytes>().map_err(|_| PyTypeError::new_err("a list of bytes is needed"))?;
         held.push(message);
     }
     let slices: Vec<&[u8]> = held.iter().map(|message| message.as_bytes()).collect();

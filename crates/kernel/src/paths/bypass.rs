@@ -73,9 +73,7 @@ impl Bypass {
                 if t.next.off != NONE {
                     plain.push(t.next);
                 }
-                if t.descendant.off != NONE
-                    && !std::mem::replace(&mut looping[t.descendant.off as usize], true)
-                {
+                if t.descendant.off != NONE && !std::mem::replace(&mut looping[t.descendant.off as usize], true) {
                     all.push(t.descendant);
                 }
             });

@@ -164,18 +164,7 @@ impl Segment {
 
     fn node(lo: u32, hi: u32, depth: u32, test: Sym) -> Node {
         let none = Entry { off: NONE, mask: 0 };
-        Node {
-            lo,
-            hi,
-            depth,
-            test,
-            accept: NONE,
-            first: 0,
-            children: 0,
-            descendants: 0,
-            entry: none,
-            descendant: none,
-        }
+        Node { lo, hi, depth, test, accept: NONE, first: 0, children: 0, descendants: 0, entry: none, descendant: none }
     }
 
     /// Number of transitions.
@@ -198,8 +187,11 @@ impl Segment {
         if e.mask & input.want == 0 {
             return;
         }
-        let last_wanted =
-            if e.mask & input.named == 0 { input.any } else { input.sym.max(if input.also == NONE { 0 } else { input.also }) };
+        let last_wanted = if e.mask & input.named == 0 {
+            input.any
+        } else {
+            input.sym.max(if input.also == NONE { 0 } else { input.also })
+        };
         let mut i = e.off as usize;
         loop {
             let r = &self.records[i];

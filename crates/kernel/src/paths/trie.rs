@@ -234,9 +234,8 @@ impl Trie {
     /// Brings the cache up to the index. Between messages only.
     pub fn sync(&mut self, index: &PathIndex) {
         let full = self.bytes() > self.cap && self.refused > REFUSALS;
-        let stale = self.generation != index.generation()
-            || self.laminar.dead_count() > 1024 + self.laminar.len() / 2
-            || full;
+        let stale =
+            self.generation != index.generation() || self.laminar.dead_count() > 1024 + self.laminar.len() / 2 || full;
         let changes = if stale { None } else { index.since(self.version) };
         // Adding to a warm trie costs about twice what making a node does.
         let few = 256.max(self.len() / 2);
@@ -715,8 +714,7 @@ impl Trie {
             }
             // equal sets, in whatever order, of which only the accepting ones are listed twice
             let same = |a: (u32, u32), b: (u32, u32)| {
-                let (a, b) =
-                    (&self.refs[a.0 as usize..a.1 as usize], &self.refs[b.0 as usize..b.1 as usize]);
+                let (a, b) = (&self.refs[a.0 as usize..a.1 as usize], &self.refs[b.0 as usize..b.1 as usize]);
                 a.len() == b.len() && (a == b || a.iter().all(|x| b.contains(x)))
             };
             if is_element(c.sym)

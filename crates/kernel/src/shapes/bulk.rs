@@ -205,9 +205,7 @@ impl<'a> Bulk<'a> {
         match value {
             Value::Str { .. } => self.with_string(value, |s| op.holds(number(s), want)),
             Value::Length { .. } => self.with_string(value, |s| op.holds(length(s), want)),
-            Value::Count(twig) => {
-                self.per_context(twig, |found| op.holds(found.len() as f64, want))
-            }
+            Value::Count(twig) => self.per_context(twig, |found| op.holds(found.len() as f64, want)),
         }
     }
 

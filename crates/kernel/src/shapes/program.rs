@@ -45,12 +45,30 @@ pub enum Pred {
     Exists(Twig),
     NodeIs(Sym),
     /// A string comparison with the constant in a slot.
-    Text { value: Value, equal: bool, slot: u32 },
+    Text {
+        value: Value,
+        equal: bool,
+        slot: u32,
+    },
     /// A numeric comparison.
-    Number { value: Value, op: Op, slot: u32 },
-    Contains { value: Value, slot: u32 },
-    StartsWith { value: Value, slot: u32 },
-    Position { of: Counted, op: Op, n: f64 },
+    Number {
+        value: Value,
+        op: Op,
+        slot: u32,
+    },
+    Contains {
+        value: Value,
+        slot: u32,
+    },
+    StartsWith {
+        value: Value,
+        slot: u32,
+    },
+    Position {
+        of: Counted,
+        op: Op,
+        n: f64,
+    },
 }
 
 /// What is compared. `first` takes the first node in document order (or, without nodes, the empty string);

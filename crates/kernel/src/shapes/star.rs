@@ -89,10 +89,14 @@ impl Star {
                     self.add(p)?;
                 }
             }
-            Pred::Text { value: Value::Str { twig, first: false, normalize: false }, equal, slot } if plain(&twig.nodes) => {
+            Pred::Text { value: Value::Str { twig, first: false, normalize: false }, equal, slot }
+                if plain(&twig.nodes) =>
+            {
                 self.arm(twig, Arm { op: if equal { Op::Eq } else { Op::Ne }, slot, kind: Slot::Str });
             }
-            Pred::Number { value: Value::Str { twig, first: false, normalize: false }, op, slot } if plain(&twig.nodes) => {
+            Pred::Number { value: Value::Str { twig, first: false, normalize: false }, op, slot }
+                if plain(&twig.nodes) =>
+            {
                 self.arm(twig, Arm { op, slot, kind: Slot::Num });
             }
             other if !has_slots(&other) => self.rest.push(other),

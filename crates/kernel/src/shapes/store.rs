@@ -83,7 +83,8 @@ impl Store {
         let s = &self.shapes[shape as usize];
         let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
         let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
-        let bucket = Bucket { shape, fixed, columns: vec![vec![]; columns], subs: vec![], item, paths, key: key.clone() };
+        let bucket =
+            Bucket { shape, fixed, columns: vec![vec![]; columns], subs: vec![], item, paths, key: key.clone() };
         let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
         if b as usize == self.buckets.len() {
             self.buckets.push(Some(bucket));
@@ -149,12 +150,8 @@ impl Store {
         if b.subs.len() > 1 {
             if let Some(star) = &shape.star {
                 let from = out.len();
-                let rows = star::Rows {
-                    len: b.subs.len(),
-                    columns: &b.columns,
-                    column_of: &shape.column_of,
-                    fixed: &b.fixed,
-                };
+                let rows =
+                    star::Rows { len: b.subs.len(), columns: &b.columns, column_of: &shape.column_of, fixed: &b.fixed };
                 let hits = star.matches(message, fuel, &rows, &mut scratch.star, |i| out.push(b.subs[i]));
                 if hits.is_ok() {
                     // several centres may have hit the same row

@@ -112,4 +112,3 @@ fn slice<'a>(spans: &[(u32, u32)], bytes: &'a [u8], id: StrId) -> &'a [u8] {
     let (start, len) = spans[id as usize];
     &bytes[start as usize..(start + len) as usize]
 }
-

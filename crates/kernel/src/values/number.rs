@@ -45,8 +45,7 @@ pub fn number(value: &[u8]) -> f64 {
     }
 }
 
-const POWERS: [f64; 17] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
+const POWERS: [f64; 17] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
 
 #[cold]
 fn long(digits: &[u8], negative: bool) -> f64 {
@@ -81,7 +80,9 @@ mod tests {
         ] {
             assert_eq!(number(text.as_bytes()), want, "{text}");
         }
-        for text in ["", " ", "+1", "1e2", "--1", "- 1", "1 2", "1.2.3", ".", "-", "0x1", "inf", "NaN", "1..", "\u{a0}1"] {
+        for text in
+            ["", " ", "+1", "1e2", "--1", "- 1", "1 2", "1.2.3", ".", "-", "0x1", "inf", "NaN", "1..", "\u{a0}1"]
+        {
             assert!(number(text.as_bytes()).is_nan(), "{text}");
         }
     }

@@ -73,25 +73,14 @@ impl Subset<'_, '_> {
             let (value, past) = self.default(text, default, tokens, place)?;
             i = past;
             if self.processing {
-                let def = AttributeDef {
-                    tokens,
-                    default: value,
-                };
-                self.dtd
-                    .attributes
-                    .define(&text[element.clone()], &text[start..end], def);
+                let def = AttributeDef { tokens, default: value };
+                self.dtd.attributes.define(&text[element.clone()], &text[start..end], def);
             }
         }
     }
 
     /// Reads the default of an attribute at `i`; answers the value, if there is one, and the offset past it.
-    fn default(
-        &mut self,
-        text: &[u8],
-        mut i: usize,
-        tokens: bool,
-        place: Place,
-    ) -> Result<(Option<Vec<u8>>, usize)> {
+    fn default(&mut self, text: &[u8], mut i: usize, tokens: bool, place: Place) -> Result<(Option<Vec<u8>>, usize)> {
         let rest = &text[i..];
         if rest.starts_with(b"#REQUIRED") || rest.starts_with(b"#IMPLIED") {
             let past = i + if rest.starts_with(b"#REQUIRED") { 9 } else { 8 };
@@ -108,9 +97,7 @@ impl Subset<'_, '_> {
         };
         let mut value = Vec::new();
         if self.processing {
-            self.dtd
-                .general
-                .attribute(raw, place, self.budget, &mut value)?;
+            self.dtd.general.attribute(raw, place, self.budget, &mut value)?;
             if tokens {
                 collapse(&mut value);
             }
@@ -125,10 +112,7 @@ impl Subset<'_, '_> {
         if is_space(at(text, i)) || at(text, i) == b'>' {
             return Ok(i);
         }
-        Err(bad(
-            i,
-            format!("{} after the default of an attribute", show_char(text, i)),
-        ))
+        Err(bad(i, format!("{} after the default of an attribute", show_char(text, i))))
     }
 }
 
@@ -136,11 +120,7 @@ impl Subset<'_, '_> {
 fn check_default(raw: &[u8], place: Place, max_name: u32) -> Result<()> {
     for i in memchr::memchr2_iter(b'&', b'<', raw) {
         if raw[i] == b'<' {
-            return Err(fault(
-                code::LT_IN_ATTRIBUTE,
-                place.of(i),
-                "< in an attribute value; write &lt;",
-            ));
+            return Err(fault(code::LT_IN_ATTRIBUTE, place.of(i), "< in an attribute value; write &lt;"));
         }
         markup::reference(raw, i, max_name).map_err(|mut fault| {
             fault.at = place.of(i);

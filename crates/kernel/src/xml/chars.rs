@@ -33,21 +33,13 @@ pub(crate) fn skip_space(src: &[u8], mut i: usize) -> usize {
 /// The first character of some bytes that may not be UTF-8.
 #[inline]
 pub(crate) fn first_char(bytes: &[u8]) -> Option<char> {
-    let tail = |i: usize| {
-        bytes
-            .get(i)
-            .filter(|&&c| c & 0xC0 == 0x80)
-            .map(|&c| u32::from(c & 0x3F))
-    };
+    let tail = |i: usize| bytes.get(i).filter(|&&c| c & 0xC0 == 0x80).map(|&c| u32::from(c & 0x3F));
     let lead = u32::from(*bytes.first()?);
     let (number, least) = match lead {
         0..=0x7F => (lead, 0),
         0xC0..=0xDF => ((lead & 0x1F) << 6 | tail(1)?, 0x80),
         0xE0..=0xEF => ((lead & 0xF) << 12 | tail(1)? << 6 | tail(2)?, 0x800),
-        0xF0..=0xF7 => (
-            (lead & 7) << 18 | tail(1)? << 12 | tail(2)? << 6 | tail(3)?,
-            0x10000,
-        ),
+        0xF0..=0xF7 => ((lead & 7) << 18 | tail(1)? << 12 | tail(2)? << 6 | tail(3)?, 0x10000),
         _ => return None,
     };
     // A longer form than needed is not UTF-8; neither are surrogates nor numbers beyond Unicode.
@@ -58,13 +50,7 @@ pub(crate) fn first_char(bytes: &[u8]) -> Option<char> {
 /// this is the `last` stretch, the start of a character that `to` cuts in two. Control characters are looked for only
 /// where there are any (`controls`).
 #[inline(never)]
-pub(crate) fn verify(
-    src: &[u8],
-    from: usize,
-    to: usize,
-    last: bool,
-    controls: bool,
-) -> Result<usize> {
+pub(crate) fn verify(src: &[u8], from: usize, to: usize, last: bool, controls: bool) -> Result<usize> {
     let part = &src[from..to];
     let (good, cut) = match std::str::from_utf8(part) {
         Ok(_) => (part.len(), None),
@@ -72,36 +58,22 @@ pub(crate) fn verify(
     };
     if let Some(i) = first_illegal(&part[..good], controls) {
         let c = first_char(&part[i..]).map_or(0, u32::from);
-        return Err(fault(
-            code::BAD_CHAR,
-            from + i,
-            format!("character U+{c:04X} is not allowed in XML"),
-        ));
+        return Err(fault(code::BAD_CHAR, from + i, format!("character U+{c:04X} is not allowed in XML")));
     }
     match cut {
         None => Ok(to),
         Some(None) if !last => Ok(from + good),
         Some(_) => {
             let byte = part[good];
-            Err(fault(
-                code::NOT_UTF8,
-                from + good,
-                format!("byte 0x{byte:02X} is not valid UTF-8 here"),
-            ))
+            Err(fault(code::NOT_UTF8, from + good, format!("byte 0x{byte:02X} is not valid UTF-8 here")))
         }
     }
 }
 
 /// Where valid UTF-8 holds what is not `Char`: a control character, U+FFFE or U+FFFF.
 fn first_illegal(text: &[u8], controls: bool) -> Option<usize> {
-    let control = if controls {
-        text.iter().position(|&c| c < 0x20 && !is_space(c))
-    } else {
-        None
-    };
+    let control = if controls { text.iter().position(|&c| c < 0x20 && !is_space(c)) } else { None };
     let before = &text[..control.unwrap_or(text.len())];
     // U+FFFE and U+FFFF are EF BF BE and EF BF BF, of which the first byte is the rarest.
-    memchr::memchr_iter(0xEF, before)
-        .find(|&i| before[i + 1] == 0xBF && before[i + 2] >= 0xBE)
-        .or(control)
+    memchr::memchr_iter(0xEF, before).find(|&i| before[i + 1] == 0xBF && before[i + 2] >= 0xBE).or(control)
 }

@@ -9,11 +9,7 @@ pub fn decode_text(raw: &[u8], out: &mut Vec<u8>) {
     let mut rest = raw;
     while let Some(i) = memchr2(b'&', b'\r', rest) {
         out.extend_from_slice(&rest[..i]);
-        rest = if rest[i] == b'&' {
-            reference(&rest[i..], out)
-        } else {
-            line_end(&rest[i..], b'\n', out)
-        };
+        rest = if rest[i] == b'&' { reference(&rest[i..], out) } else { line_end(&rest[i..], b'\n', out) };
     }
     out.extend_from_slice(rest);
 }
@@ -32,10 +28,7 @@ pub fn decode_line_ends(raw: &[u8], out: &mut Vec<u8>) {
 /// unless it comes from a reference, turned to a space.
 pub fn decode_attribute(raw: &[u8], out: &mut Vec<u8>) {
     let mut rest = raw;
-    while let Some(i) = rest
-        .iter()
-        .position(|c| matches!(c, b'&' | b'\r' | b'\n' | b'\t'))
-    {
+    while let Some(i) = rest.iter().position(|c| matches!(c, b'&' | b'\r' | b'\n' | b'\t')) {
         out.extend_from_slice(&rest[..i]);
         rest = match rest[i] {
             b'&' => reference(&rest[i..], out),
@@ -68,11 +61,7 @@ fn reference<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let name = &rest[1..end];
     if let Some(byte) = predefined(name) {
         out.push(byte);
-    } else if let Some(c) = name
-        .strip_prefix(b"#")
-        .and_then(char_number)
-        .and_then(char::from_u32)
-    {
+    } else if let Some(c) = name.strip_prefix(b"#").and_then(char_number).and_then(char::from_u32) {
         out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
     &rest[end + 1..]
@@ -98,11 +87,7 @@ pub(super) fn char_number(text: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;
     }
-    digits.iter().try_fold(0u32, |number, &c| {
-        Some(
-            number
-                .saturating_mul(radix)
-                .saturating_add(char::from(c).to_digit(radix)?),
-        )
-    })
+    digits
+        .iter()
+        .try_fold(0u32, |number, &c| Some(number.saturating_mul(radix).saturating_add(char::from(c).to_digit(radix)?)))
 }

@@ -47,23 +47,10 @@ pub(super) fn name(text: &[u8], i: usize, colon: bool, max_name: u32) -> Result<
     name_at(text, start, colon, max_name)
 }
 
-pub(super) fn name_at(
-    text: &[u8],
-    start: usize,
-    colon: bool,
-    max_name: u32,
-) -> Result<(usize, usize)> {
-    let end = if colon {
-        names::qname_end(text, start)
-    } else {
-        names::ncname_end(text, start)
-    };
+pub(super) fn name_at(text: &[u8], start: usize, colon: bool, max_name: u32) -> Result<(usize, usize)> {
+    let end = if colon { names::qname_end(text, start) } else { names::ncname_end(text, start) };
     if end == start || at(text, end) == b':' {
-        return Err(fault(
-            code::BAD_NAME,
-            end,
-            format!("{} is wrong in a name", show_char(text, end)),
-        ));
+        return Err(fault(code::BAD_NAME, end, format!("{} is wrong in a name", show_char(text, end))));
     }
     markup::check_length(start, end, max_name)?;
     Ok((start, end))
@@ -94,21 +81,9 @@ pub(super) fn read(
     budget: &mut Budget<'_>,
 ) -> Result<(Dtd, usize)> {
     let max_name = budget.limits.max_name;
-    let general = General {
-        standalone,
-        unread: external,
-        ..General::default()
-    };
-    let dtd = Dtd {
-        general,
-        ..Dtd::default()
-    };
-    let mut subset = Subset {
-        dtd,
-        budget,
-        processing: true,
-        max_name,
-    };
+    let general = General { standalone, unread: external, ..General::default() };
+    let dtd = Dtd { general, ..Dtd::default() };
+    let mut subset = Subset { dtd, budget, processing: true, max_name };
     let mut frames: Vec<Frame> = Vec::new();
     let mut outermost = start;
     let mut pos = start;
@@ -178,11 +153,7 @@ impl Subset<'_, '_> {
             fault
         })?;
         if at(text, end) != b';' {
-            return Err(fault(
-                code::BAD_REFERENCE,
-                here,
-                "the parameter-entity reference does not end with ;",
-            ));
+            return Err(fault(code::BAD_REFERENCE, here, "the parameter-entity reference does not end with ;"));
         }
         let name = &text[start..end];
         self.dtd.general.unread = true;
@@ -216,11 +187,7 @@ impl Subset<'_, '_> {
             markup::instruction::<Portable>(text, i, self.max_name)
         } else if rest.starts_with(b"<!ELEMENT") {
             let (_, end) = name(text, i + 9, true, self.max_name)?;
-            models::content(
-                text,
-                markup::spaced(text, end, code::BAD_DOCTYPE)?,
-                self.max_name,
-            )
+            models::content(text, markup::spaced(text, end, code::BAD_DOCTYPE)?, self.max_name)
         } else if rest.starts_with(b"<!ATTLIST") {
             self.attributes(text, i + 9, place)
         } else if rest.starts_with(b"<!ENTITY") {
@@ -230,10 +197,7 @@ impl Subset<'_, '_> {
         } else if rest.starts_with(b"<![") {
             Err(bad(i, "a conditional section in the internal subset"))
         } else {
-            Err(bad(
-                i,
-                format!("{} begins no declaration", show_char(text, i)),
-            ))
+            Err(bad(i, format!("{} begins no declaration", show_char(text, i))))
         }
     }
 
@@ -264,8 +228,7 @@ impl Subset<'_, '_> {
         }
         let (start, end) = name_at(text, start, false, self.max_name)?;
         let value = markup::spaced(text, end, code::BAD_DOCTYPE)?;
-        let (kind, past) = if let Some(past) = markup::external_id(text, value, code::BAD_DOCTYPE)?
-        {
+        let (kind, past) = if let Some(past) = markup::external_id(text, value, code::BAD_DOCTYPE)? {
             let word = skip_space(text, past);
             if !parameter && word > past && text[word..].starts_with(b"NDATA") {
                 let (_, past) = name(text, word + 5, false, self.max_name)?;
@@ -275,10 +238,7 @@ impl Subset<'_, '_> {
             }
         } else {
             let past = markup::literal(text, value, code::BAD_DOCTYPE)?;
-            (
-                self.value(&text[value + 1..past - 1], value + 1, place)?,
-                past,
-            )
+            (self.value(&text[value + 1..past - 1], value + 1, place)?, past)
         };
         let past = close(text, past, "an entity declaration")?;
         let name = &text[start..end];
@@ -304,13 +264,7 @@ impl Subset<'_, '_> {
         value
     }
 
-    fn value_in(
-        &mut self,
-        raw: &[u8],
-        offset: usize,
-        place: Place,
-        frames: &mut Vec<Frame>,
-    ) -> Result<Kind> {
+    fn value_in(&mut self, raw: &[u8], offset: usize, place: Place, frames: &mut Vec<Frame>) -> Result<Kind> {
         let mut out = Vec::with_capacity(raw.len());
         let mut known = true;
         let mut i = 0;
@@ -320,11 +274,7 @@ impl Subset<'_, '_> {
                 Some((text, pos)) => (text, *pos),
                 None => (raw, i),
             };
-            let here = if frame.is_some() {
-                offset
-            } else {
-                offset + pos
-            };
+            let here = if frame.is_some() { offset } else { offset + pos };
             let mut past = pos + 1;
             let mut inner = None;
             match at(text, pos) {
@@ -349,18 +299,17 @@ impl Subset<'_, '_> {
                 b'&' => {
                     let end = names::ncname_end(text, pos + 1);
                     if end == pos + 1 || at(text, end) != b';' {
-                        return Err(fault(
-                            code::BAD_REFERENCE,
-                            here,
-                            "& that begins no reference in an entity value",
-                        ));
+                        return Err(fault(code::BAD_REFERENCE, here, "& that begins no reference in an entity value"));
                     }
                     past = end + 1;
                     out.extend_from_slice(&text[pos..past]);
                 }
                 b'%' => {
                     if place.is_document() {
-                        return Err(bad(here, "% inside a declaration of the internal subset; write &#37; for a plain %"));
+                        return Err(bad(
+                            here,
+                            "% inside a declaration of the internal subset; write &#37; for a plain %",
+                        ));
                     }
                     let (entity, end) = self.parameter_reference(text, pos, frames, here)?;
                     known &= entity.is_some();
@@ -380,10 +329,6 @@ impl Subset<'_, '_> {
             frames.extend(inner);
         }
         // A value with a part that is not read cannot be told: it is skipped like an external entity.
-        Ok(if known {
-            Kind::Internal(out.into())
-        } else {
-            Kind::External
-        })
+        Ok(if known { Kind::Internal(out.into()) } else { Kind::External })
     }
 }

@@ -13,9 +13,8 @@ pub(super) enum Encoding {
 
 /// Windows-1252 from 0x80 to 0x9F; 0 where it has nothing.
 const WINDOWS: [u16; 32] = [
-    0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
-    0x0152, 0, 0x017D, 0, 0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC,
-    0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
+    0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0, 0,
+    0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
 ];
 
 /// What the first bytes say (XML 1.0 appendix F): the encoding, if it is not one that has ASCII in it, and the
@@ -23,19 +22,10 @@ const WINDOWS: [u16; 32] = [
 pub(super) fn detect(bytes: &[u8]) -> Result<(Encoding, usize)> {
     match bytes {
         [0xEF, 0xBB, 0xBF, ..] => Ok((Encoding::Utf8, 3)),
-        [0, 0, 0xFE, 0xFF, ..]
-        | [0xFF, 0xFE, 0, 0, ..]
-        | [0, 0, 0, b'<', ..]
-        | [b'<', 0, 0, 0, ..] => Err(fault(
-            code::UNSUPPORTED_ENCODING,
-            0,
-            "UTF-32 is not supported",
-        )),
-        [0x4C, 0x6F, 0xA7, 0x94, ..] => Err(fault(
-            code::UNSUPPORTED_ENCODING,
-            0,
-            "EBCDIC is not supported",
-        )),
+        [0, 0, 0xFE, 0xFF, ..] | [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0, b'<', ..] | [b'<', 0, 0, 0, ..] => {
+            Err(fault(code::UNSUPPORTED_ENCODING, 0, "UTF-32 is not supported"))
+        }
+        [0x4C, 0x6F, 0xA7, 0x94, ..] => Err(fault(code::UNSUPPORTED_ENCODING, 0, "EBCDIC is not supported")),
         [0xFE, 0xFF, ..] => Ok((Encoding::Utf16 { big: true }, 2)),
         [0xFF, 0xFE, ..] => Ok((Encoding::Utf16 { big: false }, 2)),
         [0, b'<', ..] => Ok((Encoding::Utf16 { big: true }, 0)),
@@ -45,17 +35,8 @@ pub(super) fn detect(bytes: &[u8]) -> Result<(Encoding, usize)> {
 }
 
 /// The encoding that a declaration names, given what the bytes say. `at` is where the name stands.
-pub(super) fn declared(
-    label: &[u8],
-    at: usize,
-    detected: Encoding,
-    mark: usize,
-) -> Result<Encoding> {
-    let label_is = |names: &[&str]| {
-        names
-            .iter()
-            .any(|name| label.eq_ignore_ascii_case(name.as_bytes()))
-    };
+pub(super) fn declared(label: &[u8], at: usize, detected: Encoding, mark: usize) -> Result<Encoding> {
+    let label_is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name.as_bytes()));
     let named = if label_is(&["UTF-8", "UTF8"]) {
         Encoding::Utf8
     } else if label_is(&["US-ASCII", "ASCII"]) {
@@ -78,17 +59,10 @@ pub(super) fn declared(
         return Err(fault(code::UNSUPPORTED_ENCODING, at, message));
     };
     let wide = |encoding| matches!(encoding, Encoding::Utf16 { .. });
-    let contradicts = if wide(named) || wide(detected) {
-        named != detected
-    } else {
-        mark > 0 && named != Encoding::Utf8
-    };
+    let contradicts =
+        if wide(named) || wide(detected) { named != detected } else { mark > 0 && named != Encoding::Utf8 };
     if contradicts {
-        let message = format!(
-            "the message declares {} but its bytes are {}",
-            show(label),
-            detected.name()
-        );
+        let message = format!("the message declares {} but its bytes are {}", show(label), detected.name());
         return Err(fault(code::ENCODING_MISMATCH, at, message));
     }
     Ok(named)
@@ -116,11 +90,7 @@ impl Encoding {
         };
         match bad {
             None => Ok(()),
-            Some(what) => Err(fault(
-                code::BAD_ENCODING,
-                out.len(),
-                format!("{what} in {}", self.name()),
-            )),
+            Some(what) => Err(fault(code::BAD_ENCODING, out.len(), format!("{what} in {}", self.name()))),
         }
     }
 
@@ -145,9 +115,7 @@ impl Encoding {
     /// The character of one byte, in the encodings in which one byte is one character.
     fn char(self, byte: u8) -> Option<char> {
         match (self, byte) {
-            (_, 0..=0x7F) | (Encoding::Latin1, _) | (Encoding::Windows1252, 0xA0..) => {
-                Some(char::from(byte))
-            }
+            (_, 0..=0x7F) | (Encoding::Latin1, _) | (Encoding::Windows1252, 0xA0..) => Some(char::from(byte)),
             (Encoding::Windows1252, _) => {
                 let c = WINDOWS[usize::from(byte) - 0x80];
                 char::from_u32(c.into()).filter(|&c| c != '\0')
@@ -169,16 +137,8 @@ impl Encoding {
 
 /// How many ASCII characters come first.
 fn ascii_length(bytes: &[u8]) -> usize {
-    let blocks = bytes
-        .chunks_exact(8)
-        .take_while(|block| block.is_ascii())
-        .count()
-        * 8;
-    blocks
-        + bytes[blocks..]
-            .iter()
-            .take_while(|byte| byte.is_ascii())
-            .count()
+    let blocks = bytes.chunks_exact(8).take_while(|block| block.is_ascii()).count() * 8;
+    blocks + bytes[blocks..].iter().take_while(|byte| byte.is_ascii()).count()
 }
 
 /// Writes UTF-16; answers what is wrong with it.
@@ -212,12 +172,7 @@ fn utf16(bytes: &[u8], big: bool, out: &mut Vec<u8>) -> Option<String> {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     rest = &rest[c.len_utf16() * 2..];
                 }
-                Some(Err(e)) => {
-                    return Some(format!(
-                        "0x{:04X} is half of a surrogate pair",
-                        e.unpaired_surrogate()
-                    ))
-                }
+                Some(Err(e)) => return Some(format!("0x{:04X} is half of a surrogate pair", e.unpaired_surrogate())),
             }
         }
     }

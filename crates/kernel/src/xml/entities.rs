@@ -36,11 +36,7 @@ pub(super) struct Table {
 impl Table {
     pub fn declare(&mut self, name: &[u8], kind: Kind, in_parameter: bool) {
         if self.names.add(name).1 {
-            self.entities.push(Entity {
-                kind,
-                in_parameter,
-                open: false,
-            });
+            self.entities.push(Entity { kind, in_parameter, open: false });
         }
     }
     pub fn find(&self, name: &[u8]) -> Option<usize> {
@@ -60,11 +56,7 @@ impl Table {
 /// Marks an entity open, unless it is: then it refers to itself. Answers its text.
 pub(super) fn enter(entity: &mut Entity, name: &[u8], at: usize) -> Result<Option<Rc<[u8]>>> {
     if entity.open {
-        return Err(fault(
-            code::RECURSIVE_ENTITY,
-            at,
-            format!("entity {} refers to itself", show(name)),
-        ));
+        return Err(fault(code::RECURSIVE_ENTITY, at, format!("entity {} refers to itself", show(name))));
     }
     match &entity.kind {
         Kind::Internal(text) => {
@@ -84,32 +76,18 @@ pub(super) struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     pub fn new(limits: &'a Limits, message: usize) -> Self {
-        Budget {
-            limits,
-            message: message as u64,
-            spent: 0,
-        }
+        Budget { limits, message: message as u64, spent: 0 }
     }
 
     /// Accounts for so many bytes of replacement text or of a default.
     pub fn spend(&mut self, bytes: u64, at: usize) -> Result<()> {
         self.spent = self.spent.saturating_add(bytes);
-        let Limits {
-            max_expansion,
-            max_amplification,
-            ..
-        } = *self.limits;
+        let Limits { max_expansion, max_amplification, .. } = *self.limits;
         let message = if self.spent > max_expansion.min(ADDRESSABLE) {
-            format!(
-                "entities and defaults expand to more than {} bytes",
-                max_expansion.min(ADDRESSABLE)
-            )
-        } else if self.spent > AMPLIFICATION_FLOOR
-            && self.spent > self.message.saturating_mul(max_amplification.into())
+            format!("entities and defaults expand to more than {} bytes", max_expansion.min(ADDRESSABLE))
+        } else if self.spent > AMPLIFICATION_FLOOR && self.spent > self.message.saturating_mul(max_amplification.into())
         {
-            format!(
-                "entities and defaults expand to more than {max_amplification} times the message"
-            )
+            format!("entities and defaults expand to more than {max_amplification} times the message")
         } else {
             return Ok(());
         };
@@ -118,10 +96,7 @@ impl<'a> Budget<'a> {
 
     pub fn check_depth(&self, depth: usize, at: usize) -> Result<()> {
         if depth > self.limits.max_entity_depth as usize {
-            let message = format!(
-                "entities nested deeper than {}",
-                self.limits.max_entity_depth
-            );
+            let message = format!("entities nested deeper than {}", self.limits.max_entity_depth);
             return Err(fault(code::LIMIT_ENTITY_DEPTH, at, message));
         }
         Ok(())
@@ -145,10 +120,7 @@ impl General {
         match found {
             None if strict => markup::undeclared(name, at),
             Some(id) if strict && self.table.entities[id].in_parameter => {
-                let message = format!(
-                    "entity {} is declared in a parameter entity only",
-                    show(name)
-                );
+                let message = format!("entity {} is declared in a parameter entity only", show(name));
                 Err(fault(code::UNDECLARED_ENTITY, at, message))
             }
             _ => Ok(found),
@@ -158,13 +130,7 @@ impl General {
     /// Expands and normalises an attribute value (XML 1.0 §3.3.3) as far as it is done for every type. `place` is
     /// where faults are reported: the offset of `raw` itself when it is part of the document (`Some`), else where
     /// the reference stands that it came from.
-    pub fn attribute(
-        &mut self,
-        raw: &[u8],
-        place: Place,
-        budget: &mut Budget<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub fn attribute(&mut self, raw: &[u8], place: Place, budget: &mut Budget<'_>, out: &mut Vec<u8>) -> Result<()> {
         let mut stack: Vec<(Rc<[u8]>, usize, usize)> = Vec::new();
         let result = self.attribute_in(raw, place, budget, out, &mut stack);
         for (_, _, id) in stack {
@@ -190,11 +156,7 @@ impl General {
                 Some((text, pos)) => (text, *pos),
                 None => (raw, i),
             };
-            let here = if entity.is_some() {
-                outermost
-            } else {
-                place.of(pos)
-            };
+            let here = if entity.is_some() { outermost } else { place.of(pos) };
             if pos >= text.len() {
                 match stack.pop() {
                     Some((_, _, id)) => self.table.get(id).open = false,
@@ -203,27 +165,19 @@ impl General {
                 continue;
             }
             let stop = |c: &u8| matches!(c, b'&' | b'<' | b'\t' | b'\n' | b'\r');
-            let run = text[pos..]
-                .iter()
-                .position(stop)
-                .unwrap_or(text.len() - pos);
+            let run = text[pos..].iter().position(stop).unwrap_or(text.len() - pos);
             out.extend_from_slice(&text[pos..pos + run]);
             let pos = pos + run;
-            let here = if entity.is_some() {
-                here
-            } else {
-                place.of(pos)
-            };
+            let here = if entity.is_some() { here } else { place.of(pos) };
             let mut past = pos + 1;
             let mut enter_id = None;
             match at(text, pos) {
                 _ if pos >= text.len() => past = pos,
                 b'&' => {
-                    let (what, end) =
-                        markup::reference(text, pos, max_name).map_err(|mut fault| {
-                            fault.at = here;
-                            fault
-                        })?;
+                    let (what, end) = markup::reference(text, pos, max_name).map_err(|mut fault| {
+                        fault.at = here;
+                        fault
+                    })?;
                     past = end;
                     match what {
                         Reference::Char => decode_text(&text[pos..end], out),
@@ -232,13 +186,7 @@ impl General {
                         }
                     }
                 }
-                b'<' => {
-                    return Err(fault(
-                        code::LT_IN_ATTRIBUTE,
-                        here,
-                        "< in an attribute value; write &lt;",
-                    ))
-                }
+                b'<' => return Err(fault(code::LT_IN_ATTRIBUTE, here, "< in an attribute value; write &lt;")),
                 b'\r' if entity.is_none() && place.is_document() && at(text, pos + 1) == b'\n' => {
                     out.push(b' ');
                     past = pos + 2;
@@ -261,12 +209,9 @@ impl General {
                         budget.spend(text.len() as u64 + 1, here)?;
                         budget.check_depth(stack.len(), here)?;
                     }
-                    None if matches!(entity.kind, Kind::Unparsed) => {
-                        return Err(unparsed(name, here))
-                    }
+                    None if matches!(entity.kind, Kind::Unparsed) => return Err(unparsed(name, here)),
                     None => {
-                        let message =
-                            format!("external entity {} in an attribute value", show(name));
+                        let message = format!("external entity {} in an attribute value", show(name));
                         return Err(fault(code::EXTERNAL_ENTITY_IN_ATTRIBUTE, here, message));
                     }
                 }
@@ -276,11 +221,7 @@ impl General {
 }
 
 pub(super) fn unparsed(name: &[u8], at: usize) -> Box<super::error::Fault> {
-    fault(
-        code::UNPARSED_ENTITY,
-        at,
-        format!("a reference to the unparsed entity {}", show(name)),
-    )
+    fault(code::UNPARSED_ENTITY, at, format!("a reference to the unparsed entity {}", show(name)))
 }
 
 /// Where a piece of text comes from, for the offsets of faults.

@@ -18,11 +18,7 @@ pub struct XmlError {
 
 impl fmt::Display for XmlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}: {}: {}",
-            self.line, self.column, self.code, self.message
-        )
+        write!(f, "{}:{}: {}: {}", self.line, self.column, self.code, self.message)
     }
 }
 
@@ -94,12 +90,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<Fault>>;
 #[cold]
 #[inline(never)]
 pub(crate) fn fault(code: &'static str, at: usize, message: impl Into<String>) -> Box<Fault> {
-    Box::new(Fault {
-        code,
-        message: message.into(),
-        at,
-        related: None,
-    })
+    Box::new(Fault { code, message: message.into(), at, related: None })
 }
 
 impl Fault {
@@ -122,11 +113,7 @@ pub(crate) fn line_column(src: &[u8], at: usize) -> (u32, u32) {
         }
     }
     // A continuation byte is not a character of its own, and a byte order mark is none at all.
-    let mut column = before[start..]
-        .iter()
-        .filter(|&&b| b & 0xC0 != 0x80)
-        .count() as u32
-        + 1;
+    let mut column = before[start..].iter().filter(|&&b| b & 0xC0 != 0x80).count() as u32 + 1;
     if line == 1 && before.starts_with(b"\xEF\xBB\xBF") {
         column -= 1;
     }

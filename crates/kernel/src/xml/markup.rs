@@ -34,42 +34,23 @@ pub(super) fn instruction<V: Scan>(src: &[u8], start: usize, max_name: u32) -> R
     let target = start + 2;
     let end = names::ncname_end(src, target);
     if end == target {
-        return Err(fault(
-            code::BAD_PI,
-            target,
-            "<? is not followed by the name of a target",
-        ));
+        return Err(fault(code::BAD_PI, target, "<? is not followed by the name of a target"));
     }
     check_length(target, end, max_name)?;
     let name = &src[target..end];
     if name.eq_ignore_ascii_case(b"xml") {
         return Err(if name == b"xml" && is_space(at(src, end)) {
-            fault(
-                code::BAD_DECLARATION,
-                start,
-                "an XML declaration is allowed only at the start of a message",
-            )
+            fault(code::BAD_DECLARATION, start, "an XML declaration is allowed only at the start of a message")
         } else {
-            fault(
-                code::BAD_PI,
-                target,
-                format!("the target {} is reserved", show(name)),
-            )
+            fault(code::BAD_PI, target, format!("the target {} is reserved", show(name)))
         });
     }
     let close = V::find_pair(src, end, b'?', b'>');
     if close >= src.len() {
-        return Err(fault(
-            code::BAD_PI,
-            start,
-            "the processing instruction is not closed",
-        ));
+        return Err(fault(code::BAD_PI, start, "the processing instruction is not closed"));
     }
     if close != end && !is_space(src[end]) {
-        let message = format!(
-            "{} in the target of a processing instruction",
-            show_char(src, end)
-        );
+        let message = format!("{} in the target of a processing instruction", show_char(src, end));
         return Err(fault(code::BAD_PI, end, message));
     }
     Ok(close + 2)
@@ -106,30 +87,19 @@ pub(super) fn reference(src: &[u8], start: usize, max_name: u32) -> Result<(Refe
         let message = if end == name {
             "& is not followed by a name or #; write &amp; for a plain &".to_string()
         } else {
-            format!(
-                "the reference &{} does not end with ;",
-                show(&src[name..end])
-            )
+            format!("the reference &{} does not end with ;", show(&src[name..end]))
         };
         return Err(fault(code::BAD_REFERENCE, start, message));
     }
     check_length(name, end, max_name)?;
-    let what = if predefined(&src[name..end]).is_some() {
-        Reference::Char
-    } else {
-        Reference::Entity(name, end)
-    };
+    let what = if predefined(&src[name..end]).is_some() { Reference::Char } else { Reference::Entity(name, end) };
     Ok((what, end + 1))
 }
 
 /// Reads the character reference at `start`, where there is `&#`; answers the offset past it.
 pub(super) fn char_reference(src: &[u8], start: usize) -> Result<usize> {
     let digits = start + 2;
-    let end = digits
-        + src[digits..]
-            .iter()
-            .take_while(|c| c.is_ascii_alphanumeric())
-            .count();
+    let end = digits + src[digits..].iter().take_while(|c| c.is_ascii_alphanumeric()).count();
     let text = &src[digits..end];
     match char_number(text) {
         Some(number) if at(src, end) == b';' => {
@@ -139,22 +109,14 @@ pub(super) fn char_reference(src: &[u8], start: usize) -> Result<usize> {
             let message = format!("&#{}; is no character that XML allows", show(text));
             Err(fault(code::BAD_CHAR_REFERENCE, start, message))
         }
-        _ => Err(fault(
-            code::BAD_REFERENCE,
-            start,
-            format!("&#{} is not a character reference", show(text)),
-        )),
+        _ => Err(fault(code::BAD_REFERENCE, start, format!("&#{} is not a character reference", show(text)))),
     }
 }
 
 #[cold]
 #[inline(never)]
 pub(super) fn undeclared<T>(name: &[u8], at: usize) -> Result<T> {
-    Err(fault(
-        code::UNDECLARED_ENTITY,
-        at,
-        format!("entity {} is not declared", show(name)),
-    ))
+    Err(fault(code::UNDECLARED_ENTITY, at, format!("entity {} is not declared", show(name))))
 }
 
 /// Reads `SYSTEM "…"` or `PUBLIC "…" "…"` at `start`; answers the offset past it, or nothing where there is
@@ -174,11 +136,7 @@ pub(super) fn external_id(src: &[u8], start: usize, code: &'static str) -> Resul
 pub(super) fn spaced(src: &[u8], i: usize, code: &'static str) -> Result<usize> {
     let after = skip_space(src, i);
     if after == i {
-        return Err(fault(
-            code,
-            i,
-            format!("white space is missing before {}", show_char(src, i)),
-        ));
+        return Err(fault(code, i, format!("white space is missing before {}", show_char(src, i))));
     }
     Ok(after)
 }
@@ -187,11 +145,7 @@ pub(super) fn spaced(src: &[u8], i: usize, code: &'static str) -> Result<usize> 
 pub(super) fn literal(src: &[u8], i: usize, code: &'static str) -> Result<usize> {
     let quote = at(src, i);
     if !matches!(quote, b'"' | b'\'') {
-        return Err(fault(
-            code,
-            i,
-            format!("a quoted string is missing before {}", show_char(src, i)),
-        ));
+        return Err(fault(code, i, format!("a quoted string is missing before {}", show_char(src, i))));
     }
     match memchr::memchr(quote, &src[i + 1..]) {
         Some(length) => Ok(i + length + 2),

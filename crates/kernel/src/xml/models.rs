@@ -8,11 +8,7 @@ use super::markup;
 use super::names;
 
 fn bad(text: &[u8], i: usize, what: &str) -> Box<Fault> {
-    fault(
-        code::BAD_DOCTYPE,
-        i,
-        format!("{} in {what}", show_char(text, i)),
-    )
+    fault(code::BAD_DOCTYPE, i, format!("{} in {what}", show_char(text, i)))
 }
 
 /// Reads the content model at `i` and the `>` after it; answers the offset past that.
@@ -30,11 +26,7 @@ pub(super) fn content(text: &[u8], i: usize, max_name: u32) -> Result<usize> {
             children(text, i, max_name)?
         }
     } else {
-        return Err(bad(
-            text,
-            i,
-            "an element declaration, where EMPTY, ANY or ( is needed",
-        ));
+        return Err(bad(text, i, "an element declaration, where EMPTY, ANY or ( is needed"));
     };
     close(text, past, "an element declaration")
 }
@@ -53,11 +45,7 @@ fn mixed(text: &[u8], i: usize, max_name: u32) -> Result<usize> {
     }
     match at(text, i + 1) {
         b'*' => Ok(i + 2),
-        _ if named => Err(bad(
-            text,
-            i + 1,
-            "a mixed content model with names, which must end with )*",
-        )),
+        _ if named => Err(bad(text, i + 1, "a mixed content model with names, which must end with )*")),
         _ => Ok(i + 1),
     }
 }
@@ -115,9 +103,7 @@ pub(super) fn attribute_type(text: &[u8], i: usize, max_name: u32) -> Result<(bo
     let end = names::ncname_end(text, i);
     match &text[i..end] {
         b"CDATA" => Ok((false, end)),
-        b"ID" | b"IDREF" | b"IDREFS" | b"ENTITY" | b"ENTITIES" | b"NMTOKEN" | b"NMTOKENS" => {
-            Ok((true, end))
-        }
+        b"ID" | b"IDREF" | b"IDREFS" | b"ENTITY" | b"ENTITIES" | b"NMTOKEN" | b"NMTOKENS" => Ok((true, end)),
         b"NOTATION" => {
             let open = markup::spaced(text, end, code::BAD_DOCTYPE)?;
             if at(text, open) != b'(' {
@@ -125,11 +111,7 @@ pub(super) fn attribute_type(text: &[u8], i: usize, max_name: u32) -> Result<(bo
             }
             alternatives(text, open, true, max_name).map(|past| (true, past))
         }
-        _ => Err(bad(
-            text,
-            i,
-            "an attribute declaration, where a type is needed",
-        )),
+        _ => Err(bad(text, i, "an attribute declaration, where a type is needed")),
     }
 }
 
@@ -138,11 +120,7 @@ fn alternatives(text: &[u8], open: usize, notations: bool, max_name: u32) -> Res
     let mut i = open;
     loop {
         let start = skip_space(text, i + 1);
-        let end = if notations {
-            names::ncname_end(text, start)
-        } else {
-            names::nmtoken_end(text, start)
-        };
+        let end = if notations { names::ncname_end(text, start) } else { names::nmtoken_end(text, start) };
         if end == start {
             return Err(bad(text, start, "a list of alternatives"));
         }

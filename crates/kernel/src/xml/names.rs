@@ -37,8 +37,7 @@ fn is_start(c: char) -> bool {
 }
 
 fn is_rest(c: char) -> bool {
-    is_start(c)
-        || matches!(c, '0'..='9' | '-' | '.' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+    is_start(c) || matches!(c, '0'..='9' | '-' | '.' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
 }
 
 /// Does an NCName start at `i`?

@@ -46,21 +46,12 @@ fn bytes(of: &[u8], span: (u32, u32)) -> &[u8] {
 /// Is an attribute with this name a namespace declaration?
 #[inline(always)]
 pub(super) fn declares(src: &[u8], name: usize, local: usize, name_end: usize) -> bool {
-    let length = if local == name {
-        name_end - name
-    } else {
-        local - name - 1
-    };
+    let length = if local == name { name_end - name } else { local - name - 1 };
     length == 5 && src[name..name + 5] == *b"xmlns"
 }
 
 fn is_declaration(src: &[u8], attr: &Attr) -> bool {
-    declares(
-        src,
-        attr.name as usize,
-        attr.local as usize,
-        attr.name_end as usize,
-    )
+    declares(src, attr.name as usize, attr.local as usize, attr.name_end as usize)
 }
 
 impl Namespaces {
@@ -106,13 +97,7 @@ impl Namespaces {
     }
 
     /// Takes the declarations out of `attrs` and brings them into scope.
-    pub fn declare<S: Sink>(
-        &mut self,
-        src: &[u8],
-        depth: u32,
-        attrs: &mut Vec<Attr>,
-        sink: &mut S,
-    ) -> Result<()> {
+    pub fn declare<S: Sink>(&mut self, src: &[u8], depth: u32, attrs: &mut Vec<Attr>, sink: &mut S) -> Result<()> {
         self.marks.push((depth, self.bindings.len() as u32));
         for attr in attrs.iter().filter(|attr| is_declaration(src, attr)) {
             self.declare_one(src, attr, sink)?;
@@ -130,11 +115,7 @@ impl Namespaces {
             decode_attribute(raw, &mut self.names);
         }
         let uri = &self.names[from..];
-        let prefix = if attr.local == attr.name {
-            (0, 0)
-        } else {
-            (attr.local, attr.name_end)
-        };
+        let prefix = if attr.local == attr.name { (0, 0) } else { (attr.local, attr.name_end) };
         let name = bytes(src, prefix);
         let bad = |message: String| Err(fault(code::BAD_NAMESPACE, attr.name as usize, message));
         if name == b"xmlns" {
@@ -142,10 +123,7 @@ impl Namespaces {
         }
         if (name == b"xml") != (uri == XML) {
             return bad(if name == b"xml" {
-                format!(
-                    "the prefix xml is bound to {} and to nothing else",
-                    show(XML)
-                )
+                format!("the prefix xml is bound to {} and to nothing else", show(XML))
             } else {
                 format!("only the prefix xml may be bound to {}", show(XML))
             });
@@ -154,22 +132,11 @@ impl Namespaces {
             return bad(format!("nothing may be bound to {}", show(XMLNS)));
         }
         if uri.is_empty() && !name.is_empty() {
-            return bad(format!(
-                "the prefix {} is bound to an empty namespace name",
-                show(name)
-            ));
+            return bad(format!("the prefix {} is bound to an empty namespace name", show(name)));
         }
-        let ns = if uri.is_empty() {
-            NsId::NONE
-        } else {
-            sink.namespace(uri)
-        };
+        let ns = if uri.is_empty() { NsId::NONE } else { sink.namespace(uri) };
         let index = self.bindings.len() as u32;
-        let hides_entry = if self.bindings.len() >= FEW {
-            self.table.insert(name.into(), index)
-        } else {
-            None
-        };
+        let hides_entry = if self.bindings.len() >= FEW { self.table.insert(name.into(), index) } else { None };
         self.bindings.push(Binding {
             prefix,
             uri: (from as u32, self.names.len() as u32),
@@ -236,11 +203,7 @@ impl Namespaces {
         }
         match prefix {
             b"xml" => Ok((*self.xml.get_or_insert_with(|| sink.namespace(XML)), None)),
-            b"xmlns" => Err(fault(
-                code::BAD_NAMESPACE,
-                start,
-                "the prefix xmlns is reserved for declarations",
-            )),
+            b"xmlns" => Err(fault(code::BAD_NAMESPACE, start, "the prefix xmlns is reserved for declarations")),
             _ => {
                 let message = format!("namespace prefix {} is not declared", show(prefix));
                 Err(fault(code::UNDECLARED_PREFIX, start, message))
@@ -249,17 +212,11 @@ impl Namespaces {
     }
 
     /// Resolves the prefixed attributes and checks that no two have one expanded name.
-    pub fn resolve_attributes<S: Sink>(
-        &mut self,
-        src: &[u8],
-        attrs: &mut [Attr],
-        sink: &mut S,
-    ) -> Result<()> {
+    pub fn resolve_attributes<S: Sink>(&mut self, src: &[u8], attrs: &mut [Attr], sink: &mut S) -> Result<()> {
         self.expanded.clear();
         for (i, attr) in attrs.iter_mut().enumerate() {
             if attr.local != attr.name {
-                let (ns, binding) =
-                    self.resolve(src, attr.name as usize, attr.local as usize - 1, sink)?;
+                let (ns, binding) = self.resolve(src, attr.name as usize, attr.local as usize - 1, sink)?;
                 attr.ns = ns;
                 self.expanded.push((binding.unwrap_or(u32::MAX), i as u32));
             }
@@ -276,39 +233,24 @@ impl Namespaces {
             let attr = &attrs[entry.1 as usize];
             bytes(src, (attr.local, attr.name_end))
         };
-        let uri = |entry: &(u32, u32)| {
-            bindings
-                .get(entry.0 as usize)
-                .map_or(XML, |binding| bytes(names, binding.uri))
-        };
+        let uri = |entry: &(u32, u32)| bindings.get(entry.0 as usize).map_or(XML, |binding| bytes(names, binding.uri));
         let expanded = &mut self.expanded;
         let twin = if expanded.len() <= FEW {
             let pairs = (1..expanded.len()).flat_map(|i| (0..i).map(move |k| (k, i)));
             let same = |a, b| local(a) == local(b) && uri(a) == uri(b);
-            { pairs }
-                .find(|&(k, i)| same(&expanded[k], &expanded[i]))
-                .map(|(_, i)| expanded[i])
+            { pairs }.find(|&(k, i)| same(&expanded[k], &expanded[i])).map(|(_, i)| expanded[i])
         } else {
             // Many cost no more than n log n. Stable, so that the second in the document is the one reported.
             expanded.sort_by(|a, b| (local(a), uri(a)).cmp(&(local(b), uri(b))));
-            let same = |pair: &&[(u32, u32)]| {
-                (local(&pair[0]), uri(&pair[0])) == (local(&pair[1]), uri(&pair[1]))
-            };
+            let same = |pair: &&[(u32, u32)]| (local(&pair[0]), uri(&pair[0])) == (local(&pair[1]), uri(&pair[1]));
             expanded.windows(2).find(same).map(|pair| pair[1])
         };
         match twin {
             None => Ok(()),
             Some(entry) => {
-                let message = format!(
-                    "two attributes named {} in namespace {}",
-                    show(local(&entry)),
-                    show(uri(&entry))
-                );
-                Err(fault(
-                    code::DUPLICATE_ATTRIBUTE,
-                    attrs[entry.1 as usize].name as usize,
-                    message,
-                ))
+                let message =
+                    format!("two attributes named {} in namespace {}", show(local(&entry)), show(uri(&entry)));
+                Err(fault(code::DUPLICATE_ATTRIBUTE, attrs[entry.1 as usize].name as usize, message))
             }
         }
     }

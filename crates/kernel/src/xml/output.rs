@@ -13,9 +13,7 @@ pub(super) struct Map {
 
 impl Map {
     fn original(&self, at: usize) -> usize {
-        let next = self
-            .stretches
-            .partition_point(|stretch| stretch.0 as usize <= at);
+        let next = self.stretches.partition_point(|stretch| stretch.0 as usize <= at);
         match next.checked_sub(1).map(|i| self.stretches[i]) {
             Some((plain, document, true)) => document as usize + (at - plain as usize),
             Some((_, document, false)) => document as usize,
@@ -43,20 +41,13 @@ pub(super) struct Output<'a> {
 impl<'a> Output<'a> {
     pub fn new(src: &'a [u8], out: &'a mut Vec<u8>) -> Self {
         out.clear();
-        Output {
-            src,
-            out,
-            map: Map::default(),
-            kept: (0, 0),
-        }
+        Output { src, out, map: Map::default(), kept: (0, 0) }
     }
 
     fn flush(&mut self) {
         let (start, end) = self.kept;
         if start < end {
-            self.map
-                .stretches
-                .push((self.out.len() as u32, start as u32, true));
+            self.map.stretches.push((self.out.len() as u32, start as u32, true));
             self.out.extend_from_slice(&self.src[start..end]);
             self.kept = (end, end);
         }
@@ -80,15 +71,8 @@ impl<'a> Output<'a> {
     /// To write bytes that the document has in other words at `at`.
     pub fn made(&mut self, at: usize) -> &mut Vec<u8> {
         self.flush();
-        if self
-            .map
-            .stretches
-            .last()
-            .is_none_or(|&(_, document, copied)| copied || document as usize != at)
-        {
-            self.map
-                .stretches
-                .push((self.out.len() as u32, at as u32, false));
+        if self.map.stretches.last().is_none_or(|&(_, document, copied)| copied || document as usize != at) {
+            self.map.stretches.push((self.out.len() as u32, at as u32, false));
         }
         self.out
     }

@@ -46,21 +46,14 @@ pub(super) fn declaration(src: &[u8], start: usize) -> Result<Declaration> {
         let after = skip_space(src, i);
         if src[after.min(src.len())..].starts_with(b"?>") {
             if next == 0 {
-                return Err(fault(
-                    code::BAD_DECLARATION,
-                    after,
-                    "the XML declaration gives no version",
-                ));
+                return Err(fault(code::BAD_DECLARATION, after, "the XML declaration gives no version"));
             }
             read.end = after + 2;
             return Ok(read);
         }
         let name_end = names::ncname_end(src, after);
         let name = &src[after..name_end];
-        let Some(which) = [&b"version"[..], b"encoding", b"standalone"]
-            .iter()
-            .position(|known| *known == name)
-        else {
+        let Some(which) = [&b"version"[..], b"encoding", b"standalone"].iter().position(|known| *known == name) else {
             let message = if name.is_empty() {
                 format!("{} is wrong in an XML declaration", show_char(src, after))
             } else {
@@ -69,23 +62,15 @@ pub(super) fn declaration(src: &[u8], start: usize) -> Result<Declaration> {
             return Err(fault(code::BAD_DECLARATION, after, message));
         };
         if which < next || (next == 0 && which != 0) || after == i {
-            let message = if after == i {
-                "white space is missing before"
-            } else {
-                "this is not the place for"
-            };
-            return Err(fault(
-                code::BAD_DECLARATION,
-                after,
-                format!("{message} {}", show(name)),
-            ));
+            let message = if after == i { "white space is missing before" } else { "this is not the place for" };
+            return Err(fault(code::BAD_DECLARATION, after, format!("{message} {}", show(name))));
         }
         next = which + 1;
         let equals = skip_space(src, name_end);
         let open = skip_space(src, equals + 1);
         let quote = at(src, open);
-        let close = memchr::memchr2(quote, b'<', src.get(open + 1..).unwrap_or(&[]))
-            .map_or(src.len(), |k| open + 1 + k);
+        let close =
+            memchr::memchr2(quote, b'<', src.get(open + 1..).unwrap_or(&[])).map_or(src.len(), |k| open + 1 + k);
         if at(src, equals) != b'=' || !matches!(quote, b'"' | b'\'') || at(src, close) != quote {
             let message = format!("{} needs = and a quoted value", show(name));
             return Err(fault(code::BAD_DECLARATION, name_end, message));
@@ -98,9 +83,7 @@ pub(super) fn declaration(src: &[u8], start: usize) -> Result<Declaration> {
             1 => {
                 read.encoding = Some((open + 1, close));
                 value.first().is_some_and(u8::is_ascii_alphabetic)
-                    && value
-                        .iter()
-                        .all(|&c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'))
+                    && value.iter().all(|&c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'))
             }
             _ => {
                 read.standalone = value == b"yes";
@@ -135,11 +118,7 @@ pub(super) fn misc(
             } else {
                 markup::instruction::<Portable>(src, i, max_name)?
             };
-            found.push(Misc {
-                start: i as u32,
-                end: end as u32,
-                comment,
-            });
+            found.push(Misc { start: i as u32, end: end as u32, comment });
             i = end;
         } else if rest.starts_with(b"<!DOCTYPE") && doctype.is_none() {
             let (read, end) = open_doctype(src, i, max_name)?;
@@ -164,45 +143,21 @@ fn open_doctype(src: &[u8], start: usize, max_name: u32) -> Result<(Doctype, usi
     }
     let end = names::qname_end(src, name);
     if end == name || at(src, end) == b':' {
-        return Err(bad(
-            name,
-            "<!DOCTYPE is not followed by the name of the root element",
-        ));
+        return Err(bad(name, "<!DOCTYPE is not followed by the name of the root element"));
     }
     markup::check_length(name, end, max_name)?;
     let mut i = skip_space(src, end);
     let mut external = false;
     if let Some(past) = markup::external_id(src, i, code::BAD_DOCTYPE)? {
         if i == end {
-            return Err(bad(
-                i,
-                "white space is missing before the external identifier",
-            ));
+            return Err(bad(i, "white space is missing before the external identifier"));
         }
         external = true;
         i = skip_space(src, past);
     }
     match at(src, i) {
-        b'>' => Ok((
-            Doctype {
-                external,
-                subset: None,
-            },
-            i + 1,
-        )),
-        b'[' => Ok((
-            Doctype {
-                external,
-                subset: Some(i + 1),
-            },
-            i + 1,
-        )),
-        _ => Err(bad(
-            i,
-            &format!(
-                "{} is wrong in a document type declaration",
-                show_char(src, i)
-            ),
-        )),
+        b'>' => Ok((Doctype { external, subset: None }, i + 1)),
+        b'[' => Ok((Doctype { external, subset: Some(i + 1) }, i + 1)),
+        _ => Err(bad(i, &format!("{} is wrong in a document type declaration", show_char(src, i)))),
     }
 }

@@ -43,46 +43,25 @@ impl Default for Reader {
 impl Reader {
     pub fn new() -> Self {
         #[cfg(target_arch = "x86_64")]
-        let avx2 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("popcnt");
+        let avx2 =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
         #[cfg(not(target_arch = "x86_64"))]
         let avx2 = false;
-        Reader {
-            avx2,
-            ..Self::portable()
-        }
+        Reader { avx2, ..Self::portable() }
     }
 
     /// A reader that uses no special instructions of the processor, for tests.
     pub fn portable() -> Self {
-        Reader {
-            avx2: false,
-            scratch: Scratch::new(),
-            misc: Vec::new(),
-            text: Vec::new(),
-            plain: Vec::new(),
-        }
+        Reader { avx2: false, scratch: Scratch::new(), misc: Vec::new(), text: Vec::new(), plain: Vec::new() }
     }
 
     /// Reads one message. The sink may have been told of a part of it when an error is found: it has to discard that.
     /// Until this answers `Ok`, the spans that the sink is given need not be UTF-8.
-    pub fn read<S: Sink>(
-        &mut self,
-        bytes: &[u8],
-        limits: &Limits,
-        sink: &mut S,
-    ) -> std::result::Result<(), XmlError> {
+    pub fn read<S: Sink>(&mut self, bytes: &[u8], limits: &Limits, sink: &mut S) -> std::result::Result<(), XmlError> {
         let most = limits.max_bytes.min(ADDRESSABLE);
         if bytes.len() as u64 > most {
             let message = format!("a message of {} bytes; the limit is {most}", bytes.len());
-            return Err(XmlError {
-                code: code::LIMIT_SIZE,
-                message,
-                line: 1,
-                column: 1,
-                offset: 0,
-            });
+            return Err(XmlError { code: code::LIMIT_SIZE, message, line: 1, column: 1, offset: 0 });
         }
         let result = self.read_any(bytes, limits, sink);
         if bytes.len() > KEEP || self.plain.capacity() > KEEP {
@@ -94,25 +73,17 @@ impl Reader {
         result
     }
 
-    fn read_any<S: Sink>(
-        &mut self,
-        bytes: &[u8],
-        limits: &Limits,
-        sink: &mut S,
-    ) -> std::result::Result<(), XmlError> {
+    fn read_any<S: Sink>(&mut self, bytes: &[u8], limits: &Limits, sink: &mut S) -> std::result::Result<(), XmlError> {
         let in_place = |fault: Box<Fault>| locate(bytes, *fault, |at| at);
         let (mut encoding, mark) = encoding::detect(bytes).map_err(in_place)?;
         let mut declared = Declaration::default();
         if !matches!(encoding, Encoding::Utf16 { .. }) && prolog::has_declaration(bytes, mark) {
             declared = prolog::declaration(bytes, mark).map_err(in_place)?;
             if let Some((from, to)) = declared.encoding {
-                encoding =
-                    encoding::declared(&bytes[from..to], from, encoding, mark).map_err(in_place)?;
+                encoding = encoding::declared(&bytes[from..to], from, encoding, mark).map_err(in_place)?;
             }
         }
-        if encoding == Encoding::Utf8
-            || (bytes.is_ascii() && !matches!(encoding, Encoding::Utf16 { .. }))
-        {
+        if encoding == Encoding::Utf8 || (bytes.is_ascii() && !matches!(encoding, Encoding::Utf16 { .. })) {
             return self.read_utf8(bytes, mark, declared, limits, sink, |at| at);
         }
         let mut text = std::mem::take(&mut self.text);
@@ -120,11 +91,7 @@ impl Reader {
         let original = |at: usize| mark + encoding.original_length(&text[..at]);
         let result = transcoded.and_then(|()| {
             if text.len() as u64 > ADDRESSABLE {
-                return Err(fault(
-                    code::LIMIT_SIZE,
-                    0,
-                    "the message in UTF-8 is 4 GiB or more",
-                ));
+                return Err(fault(code::LIMIT_SIZE, 0, "the message in UTF-8 is 4 GiB or more"));
             }
             let mut declared = Declaration::default();
             if prolog::has_declaration(&text, 0) {
@@ -157,42 +124,16 @@ impl Reader {
         let mut misc = std::mem::take(&mut self.misc);
         misc.clear();
         let mut doctype = None;
-        let prolog = prolog::misc(
-            src,
-            start.max(declared.end),
-            &mut misc,
-            &mut doctype,
-            limits.max_name,
-        );
+        let prolog = prolog::misc(src, start.max(declared.end), &mut misc, &mut doctype, limits.max_name);
         let result = match (prolog, doctype) {
-            (
-                Ok(past),
-                Some(Doctype {
-                    external,
-                    subset: Some(_),
-                }),
-            ) => {
-                let subset = Subset {
-                    past,
-                    external,
-                    standalone: declared.standalone,
-                };
-                self.read_subset(src, subset, &mut misc, limits, sink)
-                    .map_err(|fault| locate(src, *fault, original))
+            (Ok(past), Some(Doctype { external, subset: Some(_) })) => {
+                let subset = Subset { past, external, standalone: declared.standalone };
+                self.read_subset(src, subset, &mut misc, limits, sink).map_err(|fault| locate(src, *fault, original))
             }
             (Ok(body), doctype) => {
                 let lenient = doctype.is_some_and(|d| d.external) && !declared.standalone;
-                self.deliver(
-                    &Plain {
-                        src,
-                        body,
-                        lenient,
-                        limits,
-                    },
-                    &misc,
-                    sink,
-                )
-                .map_err(|fault| locate(src, *fault, original))
+                self.deliver(&Plain { src, body, lenient, limits }, &misc, sink)
+                    .map_err(|fault| locate(src, *fault, original))
             }
             (Err(fault), _) => Err(locate(src, *fault, original)),
         };
@@ -211,36 +152,14 @@ impl Reader {
         limits: &Limits,
         sink: &mut S,
     ) -> Result<()> {
-        let Subset {
-            past,
-            external,
-            standalone,
-        } = subset;
+        let Subset { past, external, standalone } = subset;
         verify(src, 0, src.len(), true, true)?;
         let mut budget = Budget::new(limits, src.len());
         let (mut dtd, past) = dtd::read(src, past, external, standalone, &mut budget)?;
         if dtd.changes_nothing() {
-            let body = prolog::misc(
-                src,
-                past,
-                misc,
-                &mut Some(Doctype {
-                    external,
-                    subset: None,
-                }),
-                limits.max_name,
-            )?;
+            let body = prolog::misc(src, past, misc, &mut Some(Doctype { external, subset: None }), limits.max_name)?;
             let lenient = dtd.general.unread && !standalone;
-            return self.deliver(
-                &Plain {
-                    src,
-                    body,
-                    lenient,
-                    limits,
-                },
-                misc,
-                sink,
-            );
+            return self.deliver(&Plain { src, body, lenient, limits }, misc, sink);
         }
         let mut plain = std::mem::take(&mut self.plain);
         let mut out = Output::new(src, &mut plain);
@@ -248,23 +167,14 @@ impl Reader {
             out.copy(misc.start as usize, misc.end as usize);
         }
         let (rewritten, map) = Rewriter::new(&mut dtd, &mut budget, out).run(src, past);
-        let doc = Plain {
-            src: &plain,
-            body: 0,
-            lenient: false,
-            limits,
-        };
+        let doc = Plain { src: &plain, body: 0, lenient: false, limits };
         let walked = self.deliver(&doc, &[], sink);
         let cut = plain.len();
         self.plain = plain;
         match (rewritten, walked) {
             (Ok(true), Ok(())) => Ok(()),
             (Ok(_), Err(fault)) => Err(map.back(fault)),
-            (Ok(false), Ok(())) => Err(map.back(fault(
-                code::BAD_MARKUP,
-                cut,
-                "the message is not well-formed here",
-            ))),
+            (Ok(false), Ok(())) => Err(map.back(fault(code::BAD_MARKUP, cut, "the message is not well-formed here"))),
             // What was written before the rewriter gave up may have an error that comes first.
             (Err(_), Err(fault)) if fault.at < cut => Err(map.back(fault)),
             (Err(fault), _) => Err(fault),
@@ -310,11 +220,5 @@ fn locate(src: &[u8], fault: Fault, original: impl Fn(usize) -> usize) -> XmlErr
         let (line, column) = line_column(src, at);
         message = format!("{message} {words} {line}:{column}");
     }
-    XmlError {
-        code: fault.code,
-        message,
-        line,
-        column,
-        offset: original(fault.at.min(src.len())) as u64,
-    }
+    XmlError { code: fault.code, message, line, column, offset: original(fault.at.min(src.len())) as u64 }
 }

@@ -63,16 +63,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
     pub fn new(dtd: &'a mut Dtd, budget: &'a mut Budget<'b>, out: Output<'a>) -> Self {
         let (general, attributes) = (&mut dtd.general, &dtd.attributes);
         let expansions = vec![None; general.table.len()];
-        Rewriter {
-            general,
-            attributes,
-            budget,
-            out,
-            expansions,
-            scratch: Vec::new(),
-            given: Vec::new(),
-            tags: 0,
-        }
+        Rewriter { general, attributes, budget, out, expansions, scratch: Vec::new(), given: Vec::new(), tags: 0 }
     }
 
     /// Rewrites the document from `start`, the offset past its DOCTYPE. Answers false when it met wrong syntax, which
@@ -80,25 +71,13 @@ impl<'a, 'b> Rewriter<'a, 'b> {
     pub fn run(mut self, src: &[u8], start: usize) -> (Result<bool>, Map) {
         let mut complete = self.out.len();
         let result = self.content(src, start, &mut complete);
-        let length = if result.is_err() {
-            complete
-        } else {
-            self.out.len()
-        };
+        let length = if result.is_err() { complete } else { self.out.len() };
         (result, self.out.finish(length))
     }
 
     fn content(&mut self, src: &[u8], start: usize, complete: &mut usize) -> Result<bool> {
-        let document = Frame {
-            text: None,
-            pos: start,
-            id: 0,
-            depth: 0,
-            place: Place::Document(0),
-            from: 0,
-            spent: 0,
-            levels: 0,
-        };
+        let document =
+            Frame { text: None, pos: start, id: 0, depth: 0, place: Place::Document(0), from: 0, spent: 0, levels: 0 };
         let mut frames = vec![document];
         let mut depth = 0u64; // in all frames
         loop {
@@ -108,17 +87,9 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             let text: &[u8] = held.as_deref().unwrap_or(src);
             let place = frame.place;
             let pos = self.text(text, frame.pos, place);
-            let here = if place.is_document() {
-                pos
-            } else {
-                place.of(0)
-            };
+            let here = if place.is_document() { pos } else { place.of(0) };
             if self.out.len() as u64 > ADDRESSABLE {
-                return Err(fault(
-                    code::LIMIT_EXPANSION,
-                    here,
-                    "the message expands to 4 GiB or more",
-                ));
+                return Err(fault(code::LIMIT_EXPANSION, here, "the message expands to 4 GiB or more"));
             }
             *complete = self.out.len();
             if pos >= text.len() {
@@ -205,16 +176,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 self.budget.spend(text.len() as u64 + 1, here)?;
                 self.budget.check_depth(depth, here)?;
                 let (text, place) = (Some(text), Place::Entity(here));
-                frames.push(Frame {
-                    text,
-                    pos: 0,
-                    id,
-                    depth: 0,
-                    place,
-                    from: self.out.len(),
-                    spent,
-                    levels: 0,
-                });
+                frames.push(Frame { text, pos: 0, id, depth: 0, place, from: self.out.len(), spent, levels: 0 });
                 Ok(())
             }
             None if matches!(entity.kind, Kind::Unparsed) => Err(unparsed(name, here)),
@@ -224,15 +186,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
 
     /// Closes the entity that has been read to its end.
     fn close(&mut self, frames: &mut Vec<Frame>) {
-        let Some(Frame {
-            text,
-            id,
-            from,
-            spent,
-            levels,
-            ..
-        }) = frames.pop()
-        else {
+        let Some(Frame { text, id, from, spent, levels, .. }) = frames.pop() else {
             return;
         };
         self.general.table.get(id).open = false;
@@ -242,18 +196,13 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         // What begins like the end of `]]>` is written differently after `]`: see `text`.
         if text.is_some_and(|text| !matches!(text.first(), Some(b']' | b'>' | b'&'))) {
             let part = (from, self.out.len());
-            self.expansions[id] = Some(Expansion {
-                part,
-                cost: self.budget.spent - spent,
-                levels,
-            });
+            self.expansions[id] = Some(Expansion { part, cost: self.budget.spent - spent, levels });
         }
     }
 
     /// Writes character data up to the next `<` or `&`; answers where that is.
     fn text(&mut self, text: &[u8], start: usize, place: Place) -> usize {
-        let end =
-            memchr::memchr2(b'<', b'&', &text[start..]).map_or(text.len(), |length| start + length);
+        let end = memchr::memchr2(b'<', b'&', &text[start..]).map_or(text.len(), |length| start + length);
         let mut pos = start;
         // `]]>` of which an entity brought only a part is no CDATA end.
         for part in [&b"]>"[..], b">"] {
@@ -331,50 +280,31 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             let open = skip_space(text, equals + 1);
             let quote = at(text, open);
             let close = match quote {
-                b'"' | b'\'' => {
-                    memchr::memchr(quote, &text[open + 1..]).map(|length| open + 1 + length)
-                }
+                b'"' | b'\'' => memchr::memchr(quote, &text[open + 1..]).map(|length| open + 1 + length),
                 _ => None,
             };
-            let (Some(close), true) = (close, next > i && end > next && at(text, equals) == b'=')
-            else {
+            let (Some(close), true) = (close, next > i && end > next && at(text, equals) == b'=') else {
                 return Ok((Step::Stop(i), false));
             };
             self.out.put(&text[i..=open], i, place);
-            let def =
-                element.and_then(|element| Some((element, element.names.find(&text[next..end])?)));
+            let def = element.and_then(|element| Some((element, element.names.find(&text[next..end])?)));
             if let Some((element, k)) = def {
                 if self.given.len() < element.attributes.len() {
                     self.given.resize(element.attributes.len(), 0);
                 }
                 self.given[k] = self.tags;
             }
-            self.value(
-                text,
-                (open + 1, close),
-                place,
-                def.is_some_and(|(element, k)| element.attributes[k].tokens),
-            )?;
+            self.value(text, (open + 1, close), place, def.is_some_and(|(element, k)| element.attributes[k].tokens))?;
             self.out.put(&text[close..=close], close, place);
             i = close + 1;
         }
     }
 
     /// The value of an attribute.
-    fn value(
-        &mut self,
-        text: &[u8],
-        span: (usize, usize),
-        place: Place,
-        tokens: bool,
-    ) -> Result<()> {
+    fn value(&mut self, text: &[u8], span: (usize, usize), place: Place, tokens: bool) -> Result<()> {
         let raw = &text[span.0..span.1];
-        let simple = !raw
-            .iter()
-            .any(|c| matches!(c, b'&' | b'\t' | b'\n' | b'\r'));
-        let spaced = || {
-            raw.starts_with(b" ") || raw.ends_with(b" ") || raw.windows(2).any(|pair| pair == b"  ")
-        };
+        let simple = !raw.iter().any(|c| matches!(c, b'&' | b'\t' | b'\n' | b'\r'));
+        let spaced = || raw.starts_with(b" ") || raw.ends_with(b" ") || raw.windows(2).any(|pair| pair == b"  ");
         if simple && !(tokens && spaced()) {
             self.out.put(raw, span.0, place);
             return Ok(());
@@ -385,8 +315,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         };
         let mut value = std::mem::take(&mut self.scratch);
         value.clear();
-        self.general
-            .attribute(raw, place, self.budget, &mut value)?;
+        self.general.attribute(raw, place, self.budget, &mut value)?;
         if tokens {
             collapse(&mut value);
         }
@@ -418,9 +347,5 @@ impl<'a, 'b> Rewriter<'a, 'b> {
 }
 
 fn unbalanced(here: usize) -> Box<Fault> {
-    fault(
-        code::UNBALANCED_ENTITY,
-        here,
-        "the entity does not hold whole elements: its tags do not match each other",
-    )
+    fault(code::UNBALANCED_ENTITY, here, "the entity does not hold whole elements: its tags do not match each other")
 }

@@ -24,11 +24,7 @@ const LOW: [u8; 16] = {
     let mut t = [SEEN_WIDE; 16];
     let mut i = 0;
     while i < 16 {
-        t[i] |= if matches!(i, 0x9 | 0xA | 0xD) {
-            0b10
-        } else {
-            0b01
-        };
+        t[i] |= if matches!(i, 0x9 | 0xA | 0xD) { 0b10 } else { 0b01 };
         i += 1;
     }
     t[0x6] |= CLASS_AMP;
@@ -64,12 +60,7 @@ pub(super) struct Index {
 impl Index {
     pub fn new() -> Self {
         let list = || vec![0; WINDOW + SLACK].into_boxed_slice();
-        Index {
-            lt: list(),
-            lt_len: 0,
-            special: list(),
-            special_len: 0,
-        }
+        Index { lt: list(), lt_len: 0, special: list(), special_len: 0 }
     }
 }
 
@@ -174,10 +165,8 @@ mod avx2 {
 
     /// `&`, `<`, TAB, LF, CR and a quote have six different low nibbles: one look-up by low nibble and one
     /// comparison find them all. 0xFF stands for "none": a byte with its top bit set looks up 0.
-    const VALUE_STOPS: [u8; 16] = [
-        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, b'&', 0xFF, 0xFF, b'\t', b'\n', 0xFF, b'<', b'\r',
-        0xFF, 0xFF,
-    ];
+    const VALUE_STOPS: [u8; 16] =
+        [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, b'&', 0xFF, 0xFF, b'\t', b'\n', 0xFF, b'<', b'\r', 0xFF, 0xFF];
     const STOPS_DOUBLE: [u8; 16] = {
         let mut t = VALUE_STOPS;
         t[(b'"' & 15) as usize] = b'"';
@@ -206,28 +195,20 @@ mod avx2 {
 
     #[inline(always)]
     unsafe fn mask(lo: __m256i, hi: __m256i) -> u64 {
-        u64::from(_mm256_movemask_epi8(lo) as u32)
-            | (u64::from(_mm256_movemask_epi8(hi) as u32) << 32)
+        u64::from(_mm256_movemask_epi8(lo) as u32) | (u64::from(_mm256_movemask_epi8(hi) as u32) << 32)
     }
 
     #[inline(always)]
     unsafe fn classes(x: __m256i, low: __m256i, high: __m256i) -> __m256i {
         let nibbles = _mm256_and_si256(x, _mm256_set1_epi8(15));
-        _mm256_and_si256(
-            _mm256_shuffle_epi8(low, nibbles),
-            _mm256_shuffle_epi8(high, high_nibbles(x)),
-        )
+        _mm256_and_si256(_mm256_shuffle_epi8(low, nibbles), _mm256_shuffle_epi8(high, high_nibbles(x)))
     }
 
     impl Scan for Avx2 {
         #[inline(always)]
         fn index(src: &[u8], from: usize, to: usize, out: &mut Index) -> u8 {
             let window = &src[from..to];
-            assert!(
-                window.len() <= WINDOW
-                    && out.lt.len() == WINDOW + SLACK
-                    && out.special.len() == WINDOW + SLACK
-            );
+            assert!(window.len() <= WINDOW && out.lt.len() == WINDOW + SLACK && out.special.len() == WINDOW + SLACK);
             // SAFETY: AVX2 is there (see `Avx2`). Loads: whole blocks of 64 lie in `window`, the last one is copied
             // to a padded array. Stores: before a block at offset `i`, at most `i` positions have been written, a
             // block writes at most 64 and never past its own first 64 slots, so all lie below `WINDOW + SLACK`.
@@ -272,8 +253,7 @@ mod avx2 {
                         }
                         lt_len += count;
                     }
-                    let pick =
-                        |x| _mm256_or_si256(_mm256_slli_epi16(x, 1), _mm256_slli_epi16(x, 2));
+                    let pick = |x| _mm256_or_si256(_mm256_slli_epi16(x, 1), _mm256_slli_epi16(x, 2));
                     let mut m = mask(pick(a), pick(b));
                     while m != 0 {
                         *special.add(special_len) = base.wrapping_add(m.trailing_zeros());
@@ -309,17 +289,12 @@ mod avx2 {
 
         #[inline(always)]
         fn value_end(src: &[u8], mut i: usize, quote: u8) -> usize {
-            let stops = if quote == b'"' {
-                &STOPS_DOUBLE
-            } else {
-                &STOPS_SINGLE
-            };
+            let stops = if quote == b'"' { &STOPS_DOUBLE } else { &STOPS_SINGLE };
             while i + 32 <= src.len() {
                 // SAFETY: AVX2 is there (see `Avx2`) and the 32 bytes at `i` lie in `src`.
                 let found = unsafe {
                     let x = load(src.as_ptr().add(i));
-                    _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(stops), x), x))
-                        as u32
+                    _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(stops), x), x)) as u32
                 };
                 if found != 0 {
                     return i + found.trailing_zeros() as usize;
@@ -334,10 +309,8 @@ mod avx2 {
             while i + 33 <= src.len() {
                 // SAFETY: AVX2 is there (see `Avx2`) and the 33 bytes at `i` lie in `src`.
                 let found = unsafe {
-                    let first =
-                        _mm256_cmpeq_epi8(load(src.as_ptr().add(i)), _mm256_set1_epi8(a as i8));
-                    let second =
-                        _mm256_cmpeq_epi8(load(src.as_ptr().add(i + 1)), _mm256_set1_epi8(b as i8));
+                    let first = _mm256_cmpeq_epi8(load(src.as_ptr().add(i)), _mm256_set1_epi8(a as i8));
+                    let second = _mm256_cmpeq_epi8(load(src.as_ptr().add(i + 1)), _mm256_set1_epi8(b as i8));
                     _mm256_movemask_epi8(_mm256_and_si256(first, second)) as u32
                 };
                 if found != 0 {

@@ -28,21 +28,11 @@ pub(super) struct Inside {
 
 /// `attributes`, compiled for the instructions that `Self` uses.
 pub(super) trait ReadTag: Scan {
-    fn attributes(
-        doc: &Plain<'_>,
-        tag: usize,
-        from: usize,
-        attrs: &mut Vec<Attr>,
-    ) -> Result<Inside>;
+    fn attributes(doc: &Plain<'_>, tag: usize, from: usize, attrs: &mut Vec<Attr>) -> Result<Inside>;
 }
 
 impl ReadTag for Portable {
-    fn attributes(
-        doc: &Plain<'_>,
-        tag: usize,
-        from: usize,
-        attrs: &mut Vec<Attr>,
-    ) -> Result<Inside> {
+    fn attributes(doc: &Plain<'_>, tag: usize, from: usize, attrs: &mut Vec<Attr>) -> Result<Inside> {
         attributes::<Portable>(doc, tag, from, attrs)
     }
 }
@@ -54,24 +44,14 @@ mod avx2 {
 
     impl ReadTag for Avx2 {
         #[inline(always)]
-        fn attributes(
-            doc: &Plain<'_>,
-            tag: usize,
-            from: usize,
-            attrs: &mut Vec<Attr>,
-        ) -> Result<Inside> {
+        fn attributes(doc: &Plain<'_>, tag: usize, from: usize, attrs: &mut Vec<Attr>) -> Result<Inside> {
             // SAFETY: `Avx2` is only named where the processor has these instructions.
             unsafe { compiled(doc, tag, from, attrs) }
         }
     }
 
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    unsafe fn compiled(
-        doc: &Plain<'_>,
-        tag: usize,
-        from: usize,
-        attrs: &mut Vec<Attr>,
-    ) -> Result<Inside> {
+    unsafe fn compiled(doc: &Plain<'_>, tag: usize, from: usize, attrs: &mut Vec<Attr>) -> Result<Inside> {
         attributes::<Avx2>(doc, tag, from, attrs)
     }
 }
@@ -88,12 +68,7 @@ fn wide_end(src: &[u8], end: usize) -> usize {
 /// Reads the QName at `start`, where a name starts, of which the ASCII characters up to `end` have been read. Answers
 /// (offset of the local part, offset past the name).
 #[inline(always)]
-pub(super) fn qname<V: Scan>(
-    src: &[u8],
-    start: usize,
-    end: usize,
-    max_name: u32,
-) -> Result<(usize, usize)> {
+pub(super) fn qname<V: Scan>(src: &[u8], start: usize, end: usize, max_name: u32) -> Result<(usize, usize)> {
     let mut local = start;
     let mut end = wide_end(src, end);
     if at(src, end) == b':' {
@@ -114,12 +89,7 @@ pub(super) fn qname<V: Scan>(
 
 /// Reads the attributes of the tag at `tag` from `from`, the offset past its name.
 #[inline(always)]
-fn attributes<V: Scan>(
-    doc: &Plain<'_>,
-    tag: usize,
-    from: usize,
-    attrs: &mut Vec<Attr>,
-) -> Result<Inside> {
+fn attributes<V: Scan>(doc: &Plain<'_>, tag: usize, from: usize, attrs: &mut Vec<Attr>) -> Result<Inside> {
     let (src, limits) = (doc.src, doc.limits);
     let max_name = limits.max_name;
     let mut prefixed = false;
@@ -192,12 +162,7 @@ fn attributes<V: Scan>(
     if attrs.len() > FEW {
         check_duplicates(src, attrs)?;
     }
-    Ok(Inside {
-        past: e + 1,
-        empty,
-        prefixed,
-        declares: declared,
-    })
+    Ok(Inside { past: e + 1, empty, prefixed, declares: declared })
 }
 
 /// White space around `=`; answers the offset of the value and its quote.
@@ -209,14 +174,9 @@ fn spaced_value(src: &[u8], name: usize, name_end: usize) -> Result<(usize, u8)>
     match at(src, open) {
         quote @ (b'"' | b'\'') if at(src, equals) == b'=' => Ok((open + 1, quote)),
         _ => {
-            let wrong = if at(src, equals) == b'=' {
-                open
-            } else {
-                equals
-            };
+            let wrong = if at(src, equals) == b'=' { open } else { equals };
             let (name, found) = (show(&src[name..name_end]), show_char(src, wrong));
-            let message =
-                format!("attribute {name} needs = and a quoted value, but {found} follows");
+            let message = format!("attribute {name} needs = and a quoted value, but {found} follows");
             Err(fault(code::BAD_ATTRIBUTE, wrong, message))
         }
     }
@@ -241,13 +201,7 @@ fn special_value(doc: &Plain<'_>, mut e: usize, quote: u8, open: usize) -> Resul
                 return Err(fault.related("opened at", open));
             }
             b'\t' | b'\n' | b'\r' => e += 1,
-            _ => {
-                return Err(fault(
-                    code::BAD_ATTRIBUTE,
-                    open,
-                    "the attribute value is not closed",
-                ))
-            }
+            _ => return Err(fault(code::BAD_ATTRIBUTE, open, "the attribute value is not closed")),
         }
         e = Portable::value_end(src, e, quote);
     }
@@ -257,10 +211,7 @@ fn special_value(doc: &Plain<'_>, mut e: usize, quote: u8, open: usize) -> Resul
 #[inline(never)]
 fn twin(src: &[u8], attrs: &[Attr], name: usize, name_end: usize) -> Result<()> {
     let this = &src[name..name_end];
-    if attrs
-        .iter()
-        .any(|a| &src[a.name as usize..a.name_end as usize] == this)
-    {
+    if attrs.iter().any(|a| &src[a.name as usize..a.name_end as usize] == this) {
         return Err(duplicate(src, name, name_end));
     }
     Ok(())
@@ -294,21 +245,13 @@ fn duplicate(src: &[u8], name: usize, name_end: usize) -> Box<Fault> {
 #[cold]
 #[inline(never)]
 fn too_many(limits: &Limits, name: usize) -> Box<Fault> {
-    fault(
-        code::LIMIT_ATTRIBUTES,
-        name,
-        format!("more than {} attributes", limits.max_attributes),
-    )
+    fault(code::LIMIT_ATTRIBUTES, name, format!("more than {} attributes", limits.max_attributes))
 }
 
 #[cold]
 #[inline(never)]
 fn bad_name(src: &[u8], i: usize) -> Box<Fault> {
-    fault(
-        code::BAD_NAME,
-        i,
-        format!("{} is wrong in a name", show_char(src, i)),
-    )
+    fault(code::BAD_NAME, i, format!("{} is wrong in a name", show_char(src, i)))
 }
 
 #[cold]
@@ -318,23 +261,10 @@ fn tag_fault(src: &[u8], tag: usize, e: usize) -> Box<Fault> {
     let name = show(&src[tag + 1..end]);
     let e = e + usize::from(at(src, e) == b'/');
     if e >= src.len() {
-        return fault(
-            code::BAD_TAG,
-            e,
-            format!("the message ends inside tag <{name}"),
-        )
-        .related("opened at", tag);
+        return fault(code::BAD_TAG, e, format!("the message ends inside tag <{name}")).related("opened at", tag);
     }
     if names::starts(src, e) && at(src, e - 1) != b'/' {
-        return fault(
-            code::BAD_ATTRIBUTE,
-            e,
-            format!("white space is missing between attributes of <{name}>"),
-        );
+        return fault(code::BAD_ATTRIBUTE, e, format!("white space is missing between attributes of <{name}>"));
     }
-    fault(
-        code::BAD_TAG,
-        e,
-        format!("{} in tag <{name}>", show_char(src, e)),
-    )
+    fault(code::BAD_TAG, e, format!("{} in tag <{name}>", show_char(src, e)))
 }

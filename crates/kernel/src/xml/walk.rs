@@ -50,17 +50,8 @@ impl Scratch {
 
 /// Walks the document. `V` is the processor's way to look at many bytes at once.
 #[inline(always)]
-pub(super) fn walk<V: ReadTag, S: Sink>(
-    doc: &Plain<'_>,
-    scratch: &mut Scratch,
-    sink: &mut S,
-) -> Result<()> {
-    let Scratch {
-        index,
-        open,
-        attrs,
-        namespaces,
-    } = scratch;
+pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, sink: &mut S) -> Result<()> {
+    let Scratch { index, open, attrs, namespaces } = scratch;
     let (src, limits) = (doc.src, doc.limits);
     open.clear();
     namespaces.clear();
@@ -78,10 +69,9 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
                 Ok(done) => verified = done,
                 Err(fault) => {
                     // What comes before the bad character is still walked: the first error is the one to report.
-                    index.lt_len =
-                        index.lt[..index.lt_len].partition_point(|&p| (p as usize) < fault.at);
-                    index.special_len = index.special[..index.special_len]
-                        .partition_point(|&p| (p as usize) < fault.at);
+                    index.lt_len = index.lt[..index.lt_len].partition_point(|&p| (p as usize) < fault.at);
+                    index.special_len =
+                        index.special[..index.special_len].partition_point(|&p| (p as usize) < fault.at);
                     bad = Some(fault);
                 }
             }
@@ -103,13 +93,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
                     if next_special < specials.len() && (specials[next_special] as usize) < p {
                         plain &= special_text(doc, specials, &mut next_special, pos, p)?;
                     }
-                    let text = Text {
-                        src,
-                        start: pos as u32,
-                        end: p as u32,
-                        plain,
-                        cdata: false,
-                    };
+                    let text = Text { src, start: pos as u32, end: p as u32, plain, cdata: false };
                     sink.text(&text);
                     plain = true;
                 }
@@ -117,11 +101,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
             let c = at(src, p + 1);
             if c == b'/' {
                 let Some((name, length)) = open.pop() else {
-                    return Err(fault(
-                        code::MISMATCHED_TAG,
-                        p,
-                        format!("end tag {} closes nothing", end_tag(src, p)),
-                    ));
+                    return Err(fault(code::MISMATCHED_TAG, p, format!("end tag {} closes nothing", end_tag(src, p))));
                 };
                 let mut e = p + 2 + length as usize;
                 if !V::same(src, p + 2, name as usize, length as usize) {
@@ -153,13 +133,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
                     pos = end + 3;
                     if end > start {
                         let plain = memchr::memchr(b'\r', &src[start..end]).is_none();
-                        let text = Text {
-                            src,
-                            start: start as u32,
-                            end: end as u32,
-                            plain,
-                            cdata: true,
-                        };
+                        let text = Text { src, start: start as u32, end: end as u32, plain, cdata: true };
                         sink.text(&text);
                     }
                 }
@@ -235,21 +209,12 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
     }
     if let Some(&(name, length)) = open.last() {
         let name = name as usize;
-        let message = format!(
-            "the message ends inside <{}>",
-            show(&src[name..name + length as usize])
-        );
-        return Err(
-            fault(code::UNCLOSED_ELEMENT, src.len(), message).related("opened at", name - 1)
-        );
+        let message = format!("the message ends inside <{}>", show(&src[name..name + length as usize]));
+        return Err(fault(code::UNCLOSED_ELEMENT, src.len(), message).related("opened at", name - 1));
     }
     outside(src, pos, src.len())?;
     if !root {
-        return Err(fault(
-            code::NO_ROOT,
-            src.len(),
-            "the message has no root element",
-        ));
+        return Err(fault(code::NO_ROOT, src.len(), "the message has no root element"));
     }
     Ok(())
 }
@@ -257,12 +222,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(
 /// Outside the root element only white space may stand.
 #[inline(always)]
 fn outside(src: &[u8], from: usize, to: usize) -> Result<()> {
-    match src
-        .get(from..to)
-        .unwrap_or(&[])
-        .iter()
-        .position(|&c| !is_space(c))
-    {
+    match src.get(from..to).unwrap_or(&[]).iter().position(|&c| !is_space(c)) {
         None => Ok(()),
         Some(i) => {
             let message = format!("{} outside the root element", show_char(src, from + i));
@@ -273,13 +233,7 @@ fn outside(src: &[u8], from: usize, to: usize) -> Result<()> {
 
 /// Checks the `&`, `]` and CR in the character data `from..to`; is it plain?
 #[inline(never)]
-fn special_text(
-    doc: &Plain<'_>,
-    specials: &[u32],
-    next: &mut usize,
-    from: usize,
-    to: usize,
-) -> Result<bool> {
+fn special_text(doc: &Plain<'_>, specials: &[u32], next: &mut usize, from: usize, to: usize) -> Result<bool> {
     let src = doc.src;
     let mut plain = true;
     while let Some(&s) = specials.get(*next) {
@@ -294,9 +248,7 @@ fn special_text(
         match src[s] {
             b'&' => {
                 plain = false;
-                if let (Reference::Entity(name, end), _) =
-                    markup::reference(src, s, doc.limits.max_name)?
-                {
+                if let (Reference::Entity(name, end), _) = markup::reference(src, s, doc.limits.max_name)? {
                     if !doc.lenient {
                         return markup::undeclared(&src[name..end], s);
                     }
@@ -305,11 +257,7 @@ fn special_text(
             b'\r' => plain = false,
             _ => {
                 if at(src, s + 1) == b']' && at(src, s + 2) == b'>' {
-                    return Err(fault(
-                        code::CDATA_END_IN_TEXT,
-                        s,
-                        "]]> in character data; write ]]&gt;",
-                    ));
+                    return Err(fault(code::CDATA_END_IN_TEXT, s, "]]> in character data; write ]]&gt;"));
                 }
             }
         }
@@ -323,31 +271,19 @@ fn cdata<V: Scan>(src: &[u8], start: usize, outside: bool) -> Result<usize> {
     let rest = &src[start..];
     if !rest.starts_with(b"<![CDATA[") {
         return Err(if rest.starts_with(b"<!DOCTYPE") {
-            fault(
-                code::BAD_DOCTYPE,
-                start,
-                "a DOCTYPE must be the only one and stand before the root element",
-            )
+            fault(code::BAD_DOCTYPE, start, "a DOCTYPE must be the only one and stand before the root element")
         } else {
             bad_markup(src, start)
         });
     }
     if outside {
-        return Err(fault(
-            code::BAD_CDATA,
-            start,
-            "a CDATA section outside the root element",
-        ));
+        return Err(fault(code::BAD_CDATA, start, "a CDATA section outside the root element"));
     }
     let mut end = start + b"<![CDATA[".len();
     loop {
         end = V::find_pair(src, end, b']', b']');
         if end >= src.len() {
-            return Err(fault(
-                code::BAD_CDATA,
-                start,
-                "the CDATA section is not closed",
-            ));
+            return Err(fault(code::BAD_CDATA, start, "the CDATA section is not closed"));
         }
         if at(src, end + 2) == b'>' {
             return Ok(end);
@@ -369,10 +305,7 @@ fn mismatch(src: &[u8], p: usize, name: u32, length: u32) -> Box<Fault> {
         return fault(code::BAD_TAG, p, "</ is not followed by a name");
     }
     let start_tag = show(&src[open..open + length as usize]);
-    let message = format!(
-        "end tag {} does not match start tag <{start_tag}>",
-        end_tag(src, p)
-    );
+    let message = format!("end tag {} does not match start tag <{start_tag}>", end_tag(src, p));
     fault(code::MISMATCHED_TAG, p, message).related("opened at", open - 1)
 }
 
@@ -382,20 +315,12 @@ fn end_tag_fault(src: &[u8], p: usize, e: usize, name: u32, length: u32) -> Box<
     if names::qname_end(src, p + 2) > p + 2 + length as usize {
         return mismatch(src, p, name, length);
     }
-    fault(
-        code::BAD_TAG,
-        e,
-        format!("{} in end tag {}", show_char(src, e), end_tag(src, p)),
-    )
+    fault(code::BAD_TAG, e, format!("{} in end tag {}", show_char(src, e), end_tag(src, p)))
 }
 
 #[cold]
 #[inline(never)]
 fn bad_markup(src: &[u8], p: usize) -> Box<Fault> {
     let next = show_char(src, p + 1);
-    fault(
-        code::BAD_MARKUP,
-        p,
-        format!("< followed by {next} begins no markup; write &lt; for a plain <"),
-    )
+    fault(code::BAD_MARKUP, p, format!("< followed by {next} begins no markup; write &lt; for a plain <"))
 }

@@ -14,54 +14,24 @@ fn wrong(subset: &str, rest: &str, code: &str) {
 
 #[test]
 fn entities_expand() {
-    says(
-        with("<!ENTITY e 'x&amp;<b k=\"1\"/>'>", "<a>1&e;2&e;</a>"),
-        "<a>«1x&»<b k=\"1\"></>«2x&»<b k=\"1\"></></>",
-    );
-    says(
-        with("<!ENTITY e 'x'><!ENTITY e 'y'>", "<a>&e;</a>"),
-        "<a>«x»</>",
-    );
-    says(
-        with("<!ENTITY e '&f;&f;'><!ENTITY f 'z'>", "<a b='&e;'>&e;</a>"),
-        "<a b=\"zz\">«zz»</>",
-    );
+    says(with("<!ENTITY e 'x&amp;<b k=\"1\"/>'>", "<a>1&e;2&e;</a>"), "<a>«1x&»<b k=\"1\"></>«2x&»<b k=\"1\"></></>");
+    says(with("<!ENTITY e 'x'><!ENTITY e 'y'>", "<a>&e;</a>"), "<a>«x»</>");
+    says(with("<!ENTITY e '&f;&f;'><!ENTITY f 'z'>", "<a b='&e;'>&e;</a>"), "<a b=\"zz\">«zz»</>");
     says(with("<!ENTITY lt '&#38;#60;'>", "<a>&lt;</a>"), "<a>«<»</>");
-    says(
-        with("<!ENTITY e '&#38;#60;'>", "<a b='&e;'>&e;</a>"),
-        "<a b=\"<\">«<»</>",
-    );
+    says(with("<!ENTITY e '&#38;#60;'>", "<a b='&e;'>&e;</a>"), "<a b=\"<\">«<»</>");
     says(with("<!ENTITY e SYSTEM 'x'>", "<a>1&e;2</a>"), "<a>«12»</>");
-    says(
-        with("<!ENTITY e '\"'>", "<a b=\"'&e;'\"/>"),
-        "<a b=\"'\\\"'\"></>",
-    );
+    says(with("<!ENTITY e '\"'>", "<a b=\"'&e;'\"/>"), "<a b=\"'\\\"'\"></>");
     says(with("<!ENTITY e ''>", "<a>&e;</a>"), "<a></>");
 }
 
 #[test]
 fn line_ends_and_cdata_ends_survive_expansion() {
-    says(
-        with("<!ENTITY e '&#13;&#10;'>", "<a b='&e;'>&e;</a>"),
-        "<a b=\"  \">«\r\n»</>",
-    );
-    says(
-        with("<!ENTITY e '1\r\n2'>", "<a>&e;\r\n</a>"),
-        "<a>«1\n2\n»</>",
-    );
+    says(with("<!ENTITY e '&#13;&#10;'>", "<a b='&e;'>&e;</a>"), "<a b=\"  \">«\r\n»</>");
+    says(with("<!ENTITY e '1\r\n2'>", "<a>&e;\r\n</a>"), "<a>«1\n2\n»</>");
     says(with("<!ENTITY e ']]'>", "<a>&e;></a>"), "<a>«]]>»</>");
-    says(
-        with("<!ENTITY e '>'>", "<a>]]&e;]]&e;</a>"),
-        "<a>«]]>]]>»</>",
-    );
-    says(
-        with("<!ENTITY e ']>'>", "<a>]&e; ]&e;</a>"),
-        "<a>«]]> ]]>»</>",
-    );
-    says(
-        with("<!ENTITY e '<![CDATA[&#13;]>]]>'>", "<a>]&e;</a>"),
-        "<a>«]\r]>»</>",
-    );
+    says(with("<!ENTITY e '>'>", "<a>]]&e;]]&e;</a>"), "<a>«]]>]]>»</>");
+    says(with("<!ENTITY e ']>'>", "<a>]&e; ]&e;</a>"), "<a>«]]> ]]>»</>");
+    says(with("<!ENTITY e '<![CDATA[&#13;]>]]>'>", "<a>]&e;</a>"), "<a>«]\r]>»</>");
     wrong("<!ENTITY e ']]>'>", "<a>&e;</a>", "cdata-end-in-text");
 }
 
@@ -69,37 +39,12 @@ fn line_ends_and_cdata_ends_survive_expansion() {
 fn attribute_defaults_and_types_count() {
     let list = "<!ATTLIST a b CDATA 'd' c NMTOKENS #IMPLIED d (x|y) ' x '>";
     says(with(list, "<a/>"), "<a b=\"d\" d=\"x\"></>");
-    says(
-        with(list, "<a d='y' b=' 1  2 ' c=' 1  2&#32; '/>"),
-        "<a d=\"y\" b=\" 1  2 \" c=\"1 2\"></>",
-    );
-    says(
-        with(list, "<a c='&#9;1\t2' b='\n'/>"),
-        "<a c=\"\\t1 2\" b=\" \" d=\"x\"></>",
-    );
-    says(
-        with(
-            "<!ATTLIST a xmlns CDATA 'u' p:b CDATA '1' xmlns:p CDATA 'v'>",
-            "<a/>",
-        ),
-        "<{u}a {v}b=\"1\"></>",
-    );
-    says(
-        with(
-            "<!ATTLIST a b CDATA '1'><!ATTLIST a b CDATA '2' c CDATA '3'>",
-            "<a/>",
-        ),
-        "<a b=\"1\" c=\"3\"></>",
-    );
-    says(
-        with("<!ENTITY e 'v'><!ATTLIST a b CDATA '&e;&#60;'>", "<a/>"),
-        "<a b=\"v<\"></>",
-    );
-    wrong(
-        "<!ATTLIST a b CDATA '&e;'><!ENTITY e 'v'>",
-        "<a/>",
-        "undeclared-entity",
-    );
+    says(with(list, "<a d='y' b=' 1  2 ' c=' 1  2&#32; '/>"), "<a d=\"y\" b=\" 1  2 \" c=\"1 2\"></>");
+    says(with(list, "<a c='&#9;1\t2' b='\n'/>"), "<a c=\"\\t1 2\" b=\" \" d=\"x\"></>");
+    says(with("<!ATTLIST a xmlns CDATA 'u' p:b CDATA '1' xmlns:p CDATA 'v'>", "<a/>"), "<{u}a {v}b=\"1\"></>");
+    says(with("<!ATTLIST a b CDATA '1'><!ATTLIST a b CDATA '2' c CDATA '3'>", "<a/>"), "<a b=\"1\" c=\"3\"></>");
+    says(with("<!ENTITY e 'v'><!ATTLIST a b CDATA '&e;&#60;'>", "<a/>"), "<a b=\"v<\"></>");
+    wrong("<!ATTLIST a b CDATA '&e;'><!ENTITY e 'v'>", "<a/>", "undeclared-entity");
     wrong("<!ATTLIST a b CDATA '<'>", "<a/>", "lt-in-attribute");
 }
 
@@ -107,11 +52,7 @@ fn attribute_defaults_and_types_count() {
 fn an_entity_holds_whole_elements() {
     wrong("<!ENTITY e '<b>'>", "<a>&e;</b></a>", "unbalanced-entity");
     wrong("<!ENTITY e '</b>'>", "<a><b>&e;</a>", "unbalanced-entity");
-    wrong(
-        "<!ENTITY e '</b><b>'>",
-        "<a><b>&e;</b></a>",
-        "unbalanced-entity",
-    );
+    wrong("<!ENTITY e '</b><b>'>", "<a><b>&e;</b></a>", "unbalanced-entity");
     wrong("<!ENTITY e '<b'>", "<a>&e;/></a>", "bad-tag");
     wrong("<!ENTITY e '&#60;'>", "<a>&e;b/></a>", "bad-markup");
     wrong("<!ENTITY e '&#38;'>", "<a>&e;amp;</a>", "bad-reference");
@@ -122,22 +63,10 @@ fn an_entity_holds_whole_elements() {
 #[test]
 fn references_that_are_not_allowed_are_refused() {
     wrong("<!ENTITY e '&e;'>", "<a>&e;</a>", "recursive-entity");
-    wrong(
-        "<!ENTITY e '&f;'><!ENTITY f '&e;'>",
-        "<a b='&e;'/>",
-        "recursive-entity",
-    );
+    wrong("<!ENTITY e '&f;'><!ENTITY f '&e;'>", "<a b='&e;'/>", "recursive-entity");
     wrong("<!ENTITY e '<'>", "<a b='&e;'/>", "lt-in-attribute");
-    wrong(
-        "<!ENTITY e SYSTEM 'x'>",
-        "<a b='&e;'/>",
-        "external-entity-in-attribute",
-    );
-    wrong(
-        "<!NOTATION n SYSTEM 'n'><!ENTITY e SYSTEM 'x' NDATA n>",
-        "<a>&e;</a>",
-        "unparsed-entity",
-    );
+    wrong("<!ENTITY e SYSTEM 'x'>", "<a b='&e;'/>", "external-entity-in-attribute");
+    wrong("<!NOTATION n SYSTEM 'n'><!ENTITY e SYSTEM 'x' NDATA n>", "<a>&e;</a>", "unparsed-entity");
     wrong("<!ENTITY e 'x'>", "<a>&f;</a>", "undeclared-entity");
     wrong("<!ENTITY e 'x'>", "<a/>&e;", "text-outside-root");
     wrong("<!ENTITY e '&f;'>", "<a>&e;</a>", "undeclared-entity");
@@ -146,43 +75,18 @@ fn references_that_are_not_allowed_are_refused() {
 
 #[test]
 fn parameter_entities_between_declarations_are_read() {
-    says(
-        with("<!ENTITY % p '<!ENTITY e \"x\">'>%p;", "<a>&e;</a>"),
-        "<a>«x»</>",
-    );
-    says(
-        with(
-            "<!ENTITY % q '<!ENTITY e \"x\">'><!ENTITY % p '&#37;q;'>%p;",
-            "<a>&e;</a>",
-        ),
-        "<a>«x»</>",
-    );
-    says(
-        with("%unknown;<!ENTITY e 'x'>", "<a>1&e;2</a>"),
-        "<a>«12»</>",
-    );
-    says(
-        with(
-            "<!ENTITY % p SYSTEM 'p'>%p;<!ENTITY e 'x'>",
-            "<a>1&e;2&f;</a>",
-        ),
-        "<a>«12»</>",
-    );
+    says(with("<!ENTITY % p '<!ENTITY e \"x\">'>%p;", "<a>&e;</a>"), "<a>«x»</>");
+    says(with("<!ENTITY % q '<!ENTITY e \"x\">'><!ENTITY % p '&#37;q;'>%p;", "<a>&e;</a>"), "<a>«x»</>");
+    says(with("%unknown;<!ENTITY e 'x'>", "<a>1&e;2</a>"), "<a>«12»</>");
+    says(with("<!ENTITY % p SYSTEM 'p'>%p;<!ENTITY e 'x'>", "<a>1&e;2&f;</a>"), "<a>«12»</>");
     let standalone = "<?xml version='1.0' standalone='yes'?>".to_string();
-    says(
-        standalone.clone() + &with("<!ENTITY % p SYSTEM 'p'>%p;<!ENTITY e 'x'>", "<a>&e;</a>"),
-        "<a>«x»</>",
-    );
+    says(standalone.clone() + &with("<!ENTITY % p SYSTEM 'p'>%p;<!ENTITY e 'x'>", "<a>&e;</a>"), "<a>«x»</>");
     let doc = standalone + &with("<!ENTITY % p '<!ENTITY e \"x\">'>%p;", "<a>&e;</a>");
     assert_eq!(read(doc).unwrap_err().code, "undeclared-entity");
     wrong("<!ENTITY % p '%p;'>", "<a/>", "bad-doctype");
     wrong("<!ENTITY % p '&#37;p;'>%p;", "<a/>", "recursive-entity");
     wrong("<!ENTITY % p 'ANY'><!ELEMENT a %p;>", "<a/>", "bad-doctype");
-    wrong(
-        "<!ENTITY % p '<!ELEMENT a '>%p; ANY>",
-        "<a/>",
-        "bad-doctype",
-    );
+    wrong("<!ENTITY % p '<!ELEMENT a '>%p; ANY>", "<a/>", "bad-doctype");
     wrong("<!ENTITY % p '<![INCLUDE[]]>'>%p;", "<a/>", "bad-doctype");
 }
 

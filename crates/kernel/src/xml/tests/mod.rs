@@ -26,11 +26,7 @@ impl Trace {
         }
     }
     fn name(&self, ns: NsId, local: &[u8]) -> String {
-        let uri = if ns == NsId::NONE {
-            String::new()
-        } else {
-            format!("{{{}}}", self.uris[ns.0 as usize - 1])
-        };
+        let uri = if ns == NsId::NONE { String::new() } else { format!("{{{}}}", self.uris[ns.0 as usize - 1]) };
         uri + &String::from_utf8_lossy(local)
     }
 }
@@ -45,14 +41,8 @@ impl Sink for Trace {
         self.out += &format!("<{}", self.name(tag.ns, tag.local()));
         for attr in tag.attrs {
             let mut value = Vec::new();
-            decode_attribute(
-                &tag.src[attr.value as usize..attr.value_end as usize],
-                &mut value,
-            );
-            let name = self.name(
-                attr.ns,
-                &tag.src[attr.local as usize..attr.name_end as usize],
-            );
+            decode_attribute(&tag.src[attr.value as usize..attr.value_end as usize], &mut value);
+            let name = self.name(attr.ns, &tag.src[attr.local as usize..attr.name_end as usize]);
             self.out += &format!(" {name}={:?}", String::from_utf8_lossy(&value));
         }
         self.out.push('>');
@@ -91,12 +81,7 @@ fn read(doc: impl AsRef<[u8]>) -> Result<String, XmlError> {
 #[track_caller]
 fn says(doc: impl AsRef<[u8]>, expected: &str) {
     let doc = doc.as_ref();
-    assert_eq!(
-        read(doc).as_deref(),
-        Ok(expected),
-        "{}",
-        String::from_utf8_lossy(doc)
-    );
+    assert_eq!(read(doc).as_deref(), Ok(expected), "{}", String::from_utf8_lossy(doc));
 }
 
 /// Checks that a document is refused with a code at an offset.
@@ -104,10 +89,5 @@ fn says(doc: impl AsRef<[u8]>, expected: &str) {
 fn refuses(doc: impl AsRef<[u8]>, code: &str, offset: u64) {
     let doc = doc.as_ref();
     let error = read(doc).expect_err(&String::from_utf8_lossy(doc));
-    assert_eq!(
-        (error.code, error.offset),
-        (code, offset),
-        "{}: {error}",
-        String::from_utf8_lossy(doc)
-    );
+    assert_eq!((error.code, error.offset), (code, offset), "{}: {error}", String::from_utf8_lossy(doc));
 }

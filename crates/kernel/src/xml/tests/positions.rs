@@ -19,19 +19,10 @@ fn lines_and_columns_count_characters() {
 fn errors_in_rewritten_documents_are_where_they_are_in_the_message() {
     let head = "<!DOCTYPE r [<!ENTITY e '<b>long text</b>'><!ATTLIST b k CDATA 'default'>]>\n";
     let told = "end tag </x> does not match start tag <r> opened at 2:1".to_string();
-    assert_eq!(
-        place(format!("{head}<r>&e;<b/>&e;</x>")),
-        (told.clone(), 2, 14)
-    );
-    assert_eq!(
-        place(format!("{head}<r>&e;<b/>\n&e;</x>&undeclared;")),
-        (told, 3, 4)
-    );
+    assert_eq!(place(format!("{head}<r>&e;<b/>&e;</x>")), (told.clone(), 2, 14));
+    assert_eq!(place(format!("{head}<r>&e;<b/>\n&e;</x>&undeclared;")), (told, 3, 4));
     let (message, line, column) = place(format!("{head}<r>\n<b/> &none;</r>"));
-    assert_eq!(
-        (message.as_str(), line, column),
-        ("entity none is not declared", 3, 6)
-    );
+    assert_eq!((message.as_str(), line, column), ("entity none is not declared", 3, 6));
     let (_, line, column) = place(format!("{head}<r>\n<b j='1' j='2'/></r>"));
     assert_eq!((line, column), (3, 10));
     // What an entity brings is reported at the reference.
