@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
@@ -75,11 +75,12 @@ impl Engine {
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.
-    fn value_symbol(&self, py: Python<'_>, value: Constant) -> u32 {
-        py.detach(|| match value {
+    fn value_symbol(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let value = constant(value)?;
+        Ok(py.detach(|| match value {
             Constant::Text(text) => self.write().string_value(text.as_bytes()),
             Constant::Number(x) => self.write().number_value(x),
-        })
+        }))
     }
 
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
@@ -109,7 +110,8 @@ impl Engine {
     }
 
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
-    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: Vec<Constant>) -> PyResult<()> {
+    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: &Bound<'_, PyList>) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
@@ -218,10 +220,16 @@ impl Engine {
 }
 
 /// A constant of a subscription.
-#[derive(FromPyObject)]
 enum Constant {
     Text(PyBackedStr),
     Number(f64),
+}
+
+fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Constant::Text(text.extract()?)),
+        Err(_) => Ok(Constant::Number(value.extract()?)),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -107,7 +107,7 @@ def _twig_of(value: Value) -> Twig:
 
 
 def _holds_of_nothing(value: Value, op: str, const: str | float) -> bool:
-    """Can the comparison hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
+    """Can it hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
     match value:
         case StringValue(_, first) | NormalizeSpace(StringValue(_, first)):
             if not first:
