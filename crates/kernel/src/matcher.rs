@@ -454,11 +454,22 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         nodes.finish();
         items.clear();
         self.paths.deliver(index, items);
-        let message = Message { src, nodes, names: &index.names, constants };
-        for &item in items.iter() {
-            match self.engine.number_of(item) {
-                Number::Bucket(b) => store.evaluate(b, message, self.engine.fuel, scratch, self.out),
-                _ => self.out.push(item),
+        // buckets go to the front of the list, subscriptions to paths are done
+        let mut buckets = 0;
+        for i in 0..items.len() {
+            match self.engine.number_of(items[i]) {
+                Number::Bucket(b) => {
+                    items[buckets] = b;
+                    buckets += 1;
+                }
+                _ => self.out.push(items[i]),
+            }
+        }
+        if buckets > 0 {
+            nodes.link(index.names.bound());
+            let message = Message { src, nodes, names: &index.names, constants };
+            for &b in &items[..buckets] {
+                store.evaluate(b, message, self.engine.fuel, scratch, self.out);
             }
         }
     }
