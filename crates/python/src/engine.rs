@@ -100,13 +100,21 @@ impl Engine {
         })
     }
 
-    /// A shape: its program, and per access path the steps and the slot of its value (None: the path alone).
-    fn add_shape(&self, py: Python<'_>, program: Vec<u32>, access: Vec<(Vec<u32>, Option<u32>)>) -> PyResult<u32> {
-        let access = access
-            .into_iter()
-            .map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot })
-            .collect();
-        py.detach(|| self.write().add_shape(&program, access)).map_err(PyValueError::new_err)
+    /// A shape: its program; the access paths, each with its steps and the slot of its value (None: the path alone); the
+    /// guards likewise; and whether access path and guards alone decide it.
+    fn add_shape(
+        &self,
+        py: Python<'_>,
+        program: Vec<u32>,
+        access: Vec<(Vec<u32>, Option<u32>)>,
+        guards: Vec<(Vec<u32>, Option<u32>)>,
+        exact: bool,
+    ) -> PyResult<u32> {
+        let paths = |list: Vec<(Vec<u32>, Option<u32>)>| {
+            list.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
+        };
+        let (access, guards) = (paths(access), paths(guards));
+        py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
     }
 
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
