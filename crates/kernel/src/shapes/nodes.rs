@@ -45,8 +45,8 @@ pub struct Nodes {
     cur: NodeIx,
     /// The text node that the next run of text belongs to, if it is still open.
     open_text: bool,
-    /// By symbol the first node that has it, valid where `seen` has this message's stamp.
-    first: Vec<NodeIx>,
+    /// By symbol the first node that has it and how many there are, valid where `seen` has this message's stamp.
+    first: Vec<(NodeIx, u32)>,
     seen: Vec<u32>,
     stamp: u32,
     /// By node the next one with the same symbol.
@@ -99,7 +99,7 @@ impl Nodes {
 
     /// Links the nodes of each symbol. Needed for `first_of` and `next_of`; only messages that patterns look at pay it.
     pub fn link(&mut self, symbols: usize) {
-        self.first.resize(symbols, NOWHERE);
+        self.first.resize(symbols, (NOWHERE, 0));
         self.seen.resize(symbols, 0);
         if self.stamp == u32::MAX {
             self.seen.fill(0);
@@ -110,11 +110,14 @@ impl Nodes {
         self.next.resize(self.recs.len(), NOWHERE);
         for n in (1..self.recs.len()).rev() {
             let sym = self.recs[n].sym as usize;
+            let first = &mut self.first[sym];
             if self.seen[sym] == self.stamp {
-                self.next[n] = self.first[sym];
+                self.next[n] = first.0;
+                *first = (n as NodeIx, first.1 + 1);
+            } else {
+                self.seen[sym] = self.stamp;
+                *first = (n as NodeIx, 1);
             }
-            self.seen[sym] = self.stamp;
-            self.first[sym] = n as NodeIx;
         }
     }
 
@@ -122,8 +125,17 @@ impl Nodes {
     #[inline(always)]
     pub fn first_of(&self, sym: Sym) -> NodeIx {
         match self.seen.get(sym as usize) {
-            Some(&s) if s == self.stamp => self.first[sym as usize],
+            Some(&s) if s == self.stamp => self.first[sym as usize].0,
             _ => NOWHERE,
+        }
+    }
+
+    /// How many nodes have the symbol.
+    #[inline(always)]
+    pub fn count_of(&self, sym: Sym) -> u32 {
+        match self.seen.get(sym as usize) {
+            Some(&s) if s == self.stamp => self.first[sym as usize].1,
+            _ => 0,
         }
     }
 

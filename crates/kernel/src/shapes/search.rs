@@ -3,7 +3,7 @@
 
 use super::nodes::{NodeIx, Nodes};
 use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};
-use crate::names::{is_attribute, Names};
+use crate::names::{is_attribute, Names, Sym};
 use crate::values::constants::Constants;
 use crate::values::number::number;
 
@@ -181,6 +181,11 @@ impl<'a> Search<'a> {
         let Some((node, rest)) = trunk.split_first() else {
             return visit(self, at);
         };
+        if at == 0 && !rest.is_empty() {
+            if let Some((pivot, sym)) = self.pivot(trunk) {
+                return self.any_around(trunk, pivot, sym, row, visit);
+            }
+        }
         if node.positional {
             return self.any_counted(node, rest, at, row, visit);
         }
@@ -221,6 +226,68 @@ impl<'a> Search<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// The step of a trunk below the document whose name the fewest nodes have. Everything up to it can be checked from
+    /// there upwards, unless positions count.
+    fn pivot(&self, trunk: &[Node]) -> Option<(usize, Sym)> {
+        let upward = trunk.iter().position(|n| n.positional).unwrap_or(trunk.len());
+        let named = trunk[..upward].iter().enumerate().filter_map(|(i, n)| match n.test {
+            Test::Exactly(sym) => Some((i, sym)),
+            _ => None,
+        });
+        named.min_by_key(|&(_, sym)| self.message.nodes.count_of(sym))
+    }
+
+    fn any_around(
+        &mut self,
+        trunk: &[Node],
+        pivot: usize,
+        sym: Sym,
+        row: Row<'_>,
+        visit: &mut dyn FnMut(&mut Self, NodeIx) -> Answer,
+    ) -> Answer {
+        let nodes = self.message.nodes;
+        let filtered = trunk[..=pivot].iter().any(|n| !n.filters.is_empty());
+        let mut n = nodes.first_of(sym);
+        while n != NodeIx::MAX {
+            if self.above(&trunk[..=pivot], n, None)?
+                && (!filtered || self.above(&trunk[..=pivot], n, Some(row))?)
+                && self.any(&trunk[pivot + 1..], n, row, visit)?
+            {
+                return Ok(true);
+            }
+            n = nodes.next_of(n);
+        }
+        Ok(false)
+    }
+
+    /// Do a node, which passes the last step's test, and its ancestors fit the steps from the document? Without a row
+    /// the filters are left out.
+    fn above(&mut self, steps: &[Node], n: NodeIx, row: Option<Row<'_>>) -> Answer {
+        self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+        let Some((node, before)) = steps.split_last() else { return Ok(true) };
+        let recs = &self.message.nodes.recs;
+        let mut p = recs[n as usize].parent;
+        let fits = match before.last() {
+            None => node.deep || p == 0,
+            Some(prev) => loop {
+                if p == 0 {
+                    break false;
+                }
+                if prev.test.passes(self.message.names, recs[p as usize].sym) && self.above(before, p, row)? {
+                    break true;
+                }
+                if !node.deep {
+                    break false;
+                }
+                p = recs[p as usize].parent;
+            },
+        };
+        match row {
+            Some(row) if fits => self.passes_filters(node, n, row),
+            _ => Ok(fits),
+        }
     }
 
     #[inline]
