@@ -45,8 +45,9 @@ def generated_nitf_queries(count: int) -> list[str]:
 
 @cache
 def documents(name: str, count: int) -> list[bytes]:
-    repeats = {"book": 4, "catalog": 3}[name]
-    return list(DocumentGenerator(vocabulary(name), depth=9, max_repeats=repeats, seed=1).documents(count))
+    """Values are long numbers, in the place of a real message's text."""
+    settings = {"depth": 8, "max_repeats": 4 if name == "book" else 3, "max_value": 10**24, "attributes": 1.0}
+    return list(DocumentGenerator(vocabulary(name), seed=1, **settings).documents(count))  # type: ignore[arg-type]
 
 
 @cache

@@ -29,7 +29,7 @@ pub struct Engine {
 }
 
 fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return Err(PyValueError::new_err("an array of 32-bit numbers is needed"));
     }
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
