@@ -106,7 +106,8 @@ def namespaced(count: int) -> list[bytes]:
         (
             '<?xml version="1.0" encoding="UTF-8"?><x:Envelope xmlns:x="urn:swift:xsd:envelope">'
             '<h:AppHdr xmlns:h="urn:iso:std:iso:20022:tech:xsd:head.001.001.02"><h:BizMsgIdr>1</h:BizMsgIdr></h:AppHdr>'
-            f'<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.008.001.08"><FIToFICstmrCdtTrf>{"".join(entry() for _ in range(8))}'
+            '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.008.001.08">'
+            f"<FIToFICstmrCdtTrf>{''.join(entry() for _ in range(8))}"
             "</FIToFICstmrCdtTrf></Document></x:Envelope>"
         ).encode()
         for _ in range(count)
