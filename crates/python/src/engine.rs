@@ -1,6 +1,7 @@
 //! The engine for Python: subscriptions as arrays of step codes, messages and matches as Arrow columns.
 
 use crate::arrow::{export, import, ArrowData};
+use crate::pool::Pool;
 use crate::xml::{error, limits, Error};
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{
@@ -27,10 +28,11 @@ pub struct Engine {
     dirty: AtomicBool,
     /// Matchers not in use: each thread that matches takes one and gives it back.
     idle: Mutex<Vec<Matcher>>,
+    pool: Arc<Pool>,
 }
 
 fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return Err(PyValueError::new_err("an array of 32-bit numbers is needed"));
     }
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
@@ -54,6 +56,7 @@ impl Engine {
             kernel: RwLock::new(Kernel::new(mode, cache_bytes, fuel)),
             dirty: AtomicBool::new(false),
             idle: Mutex::new(vec![]),
+            pool: Arc::default(),
         })
     }
 
@@ -287,7 +290,7 @@ impl Engine {
         order: Order,
         limits: &Limits,
     ) -> (ArrayRef, usize) {
-        let mut found: Vec<u32> = vec![];
+        let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
         let mut errors = Errors::default();
         let mut row = start;
@@ -311,7 +314,7 @@ impl Engine {
                 }
             });
         }
-        (result(found, offsets, errors), row)
+        (result(self.pool.lend(found), offsets, errors), row)
     }
 }
 
@@ -380,9 +383,9 @@ impl Errors {
     }
 }
 
-fn result(found: Vec<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
+fn result(found: ScalarBuffer<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
     let item = Arc::new(Field::new("item", DataType::UInt32, false));
-    let values = Arc::new(UInt32Array::new(ScalarBuffer::from(found), None));
+    let values = Arc::new(UInt32Array::new(found, None));
     let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),
