@@ -52,7 +52,7 @@ class Residuals:
             return matches
         rows = pc.list_parent_indices(matches).take(doubtful).to_pylist()
         keep = bytearray(b"\1") * len(flat)
-        row, tree = -1, None
+        row, tree = -1, parse(b"<none/>")
         for at, of, number in zip(doubtful.to_pylist(), rows, flat.take(doubtful).to_pylist(), strict=True):
             if of != row:
                 row, tree = of, parse(xml[of].as_py())
@@ -71,5 +71,5 @@ def check(residual: Residual) -> etree.XPath:
 def parse(xml: bytes | str) -> etree._ElementTree:
     """A message that our own reader has accepted, as libxml2 sees it: nothing external is opened."""
     data = xml.encode() if isinstance(xml, str) else xml
-    parser = etree.XMLParser(resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=True)
+    parser = etree.XMLParser(resolve_entities="internal", no_network=True, huge_tree=True)  # type: ignore[arg-type]
     return etree.ElementTree(etree.fromstring(data, parser))

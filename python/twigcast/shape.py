@@ -109,7 +109,8 @@ class Shapes:
             self._templates.clear()
             self._fixed.clear()
         self._fixed[key] = fixed
-        self._templates[(key, *[literals[i] for i in fixed])] = template
+        own_key = (key, *[literals[i] for i in fixed])
+        self._templates[own_key] = template
         return template, template.constants(literals)
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:

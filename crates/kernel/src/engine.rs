@@ -71,7 +71,10 @@ pub(crate) enum Number {
     /// A bucket.
     Bucket(u32),
     /// A guard: a path that some buckets need, and how many.
-    Guard { path: PathId, buckets: u32 },
+    Guard {
+        path: PathId,
+        buckets: u32,
+    },
 }
 
 impl Engine {

@@ -213,8 +213,7 @@ impl<'a> Bulk<'a> {
     /// the cost of its subtree.
     fn per_context(&self, twig: &Twig, mut decide: impl FnMut(&[NodeIx]) -> bool) -> Set {
         let recs = &self.message.nodes.recs;
-        let steps: Vec<(Set, bool)> =
-            twig.nodes.iter().map(|node| (self.candidates(node), node.deep)).collect();
+        let steps: Vec<(Set, bool)> = twig.nodes.iter().map(|node| (self.candidates(node), node.deep)).collect();
         let reach = self.leading_to(twig, vec![true; self.len()]);
         let otherwise = decide(&[]);
         let mut set = vec![otherwise; self.len()];

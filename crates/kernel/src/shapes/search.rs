@@ -61,9 +61,7 @@ impl<'a> Search<'a> {
             }
             Pred::Not(p) => !self.holds(p, at, place, row)?,
             Pred::Exists(twig) => self.any(&twig.nodes, at, row, &mut |_, _| Ok(true))?,
-            Pred::NodeIs(test) => {
-                at != 0 && test.passes(self.message.names, self.message.nodes.recs[at as usize].sym)
-            }
+            Pred::NodeIs(test) => at != 0 && test.passes(self.message.names, self.message.nodes.recs[at as usize].sym),
             Pred::Text { value, equal, slot } => {
                 let want = self.message.constants.get(row[*slot as usize] as u32);
                 self.strings(value, at, row, &mut |s| (s == want) == *equal)?

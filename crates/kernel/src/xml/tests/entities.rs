@@ -37,10 +37,7 @@ fn line_ends_and_cdata_ends_survive_expansion() {
         let subset = format!("<!ENTITY e {skipped}>");
         says(with(&subset, "<a>\r&e;\n\r&e;\n</a>"), "<a>«\n\n\n\n»</>");
     }
-    says(
-        with("<!ENTITY e '\n'>", "<a>\n&e;\r&e;\r&e;\n</a>"),
-        "<a>«\n\n\n\n\n\n\n»</>",
-    );
+    says(with("<!ENTITY e '\n'>", "<a>\n&e;\r&e;\r&e;\n</a>"), "<a>«\n\n\n\n\n\n\n»</>");
     says("<!DOCTYPE a SYSTEM 'x'><a>\r&e;\n</a>", "<a>«\n\n»</>");
 }
 
