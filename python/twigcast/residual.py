@@ -71,5 +71,8 @@ def check(residual: Residual) -> etree.XPath:
 def parse(xml: bytes | str) -> etree._ElementTree:
     """A message that our own reader has accepted, as libxml2 sees it: nothing external is opened."""
     data = xml.encode() if isinstance(xml, str) else xml
-    parser = etree.XMLParser(resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=True)
+    # recover: what we accept is well-formed; libxml2 also objects to namespace names with spaces, and to relative ones
+    parser = etree.XMLParser(
+        resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=True, recover=True
+    )
     return etree.ElementTree(etree.fromstring(data, parser))
