@@ -9,13 +9,14 @@ Where libxml2 (2.14) departs from XPath 1.0 we keep clear of it:
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from evaluate import holds, load, lxml_keys, select
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lang_documents import document
-from lang_queries import query
+from lang_queries import BEYOND, query
 from lang_strategies import COMMON_AXES, expressions
 from lxml import etree
 
@@ -84,6 +85,25 @@ def check_dense(seed: int, queries: int) -> None:
         check_on_documents(parse(query(source), {"n": "urn:n"}), source)
 
 
+def check_beyond(seed: int, queries: int) -> None:
+    """Half of the explicit axes become axes beyond patterns, so that every necessary pattern is put to the test."""
+    source = random.Random(seed)
+    for _ in range(queries):
+        text = re.sub(r"[a-z-]+::", lambda axis: source.choice([axis[0], source.choice(BEYOND)]), query(source))
+        check_on_documents(parse(text, {"n": "urn:n"}), source)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dense_queries_beyond_patterns_have_a_necessary_one(seed: int) -> None:
+    check_beyond(seed, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 204))
+def test_many_dense_queries_beyond_patterns_have_a_necessary_one(seed: int) -> None:
+    check_beyond(seed, 2500)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_dense_queries_agree_with_libxml2(seed: int) -> None:
     check_dense(seed, 200)
@@ -105,6 +125,13 @@ def test_many_dense_queries_agree_with_libxml2(seed: int) -> None:
         # A position counted in what an unknown predicate left: the necessary pattern must not count.
         ("/r/a[b = c][last() = 1]", "<r><a><b>1</b><c>2</c></a><a><b>1</b><c>1</c></a></r>"),
         ("not(/r/a[b = c][2])", "<r><a><b>1</b><c>2</c></a><a><b>1</b><c>1</c></a></r>"),
+        # An unknown about something above may hold for one sibling and not for the next: no node may speak for another.
+        ("count(//*[following::b]) = 2", "<r><a/><a/><b/></r>"),
+        ("/r[count(a[following-sibling::b]) = 1]", "<r><a/><b/><a/></r>"),
+        ("/r/a[preceding-sibling::b][1]/c", "<r><a/><b/><a><c/></a></r>"),
+        ("/r/a[not(preceding-sibling::b)][last()]/c", "<r><a><c/></a><b/><a/></r>"),
+        ("string(/r/a[preceding-sibling::b]) = '2'", "<r><a>1</a><b/><a>2</a></r>"),
+        ("not(count(/r/a[preceding-sibling::b]) = 2)", "<r><a/><b/><a/></r>"),
         # SEMANTICS 2 to 8.
         ("/r/a != '1'", "<r><a>1</a><a>2</a></r>"),
         ("not(/r/a = '1')", "<r/>"),
