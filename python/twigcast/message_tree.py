@@ -158,6 +158,9 @@ class MessageTree:
             return Found("element", _path(node), line, column, name.namespace or "", name.localname, value)
         assert isinstance(node, etree._ElementUnicodeResult)
         owner = node.getparent()
+        if owner is None:
+            # libxml2's preceding axis strays into the entities of the DOCTYPE
+            return Found("text", "text() of an entity", value=str(node))
         line, column = self._place(owner)
         if node.is_attribute:
             name = etree.QName(node.attrname)
