@@ -8,7 +8,8 @@ from itertools import count
 from threading import Lock
 
 from twigcast.engine import Engine, SubscriptionId
-from twigcast.lang.structural import compile_path
+from twigcast.explain import Explanation as Explanation
+from twigcast.explain import explain
 from twigcast.limits import Limits
 
 
@@ -19,27 +20,6 @@ class Match:
     message: str | int
     subscription: SubscriptionId
     subscriber: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """How a query is evaluated."""
-
-    query: str
-    path: str
-    steps: tuple[str, ...]
-    shared_with: int
-    """Subscriptions that have the same path."""
-
-    def __str__(self) -> str:
-        lines = [
-            f"query      {self.query}",
-            f"path       {self.path}",
-            "evaluation shared, one trie look-up per element",
-        ]
-        lines += [f"  step {i}   {step}" for i, step in enumerate(self.steps, 1)]
-        lines.append(f"shared with {self.shared_with} subscription{'' if self.shared_with == 1 else 's'}")
-        return "\n".join(lines)
 
 
 class Broker:
@@ -93,8 +73,18 @@ class Broker:
             return [Match(message, s, self._subscribers.get(s)) for s in found]
 
     def explain(
-        self, query: str, *, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
+        self,
+        query: str,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        default_namespace: str | None = None,
+        dialect: str = "w3c",
     ) -> Explanation:
-        """How the query would be evaluated, and with how many others it shares its path."""
-        path = compile_path(query, {**self.engine.namespaces, **(namespaces or {})}, default_namespace)
-        return Explanation(query, str(path), tuple(map(str, path.steps)), self.engine.sharers(path))
+        """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+        return explain(
+            query,
+            namespaces={**self.engine.namespaces, **(namespaces or {})},
+            default_namespace=default_namespace,
+            dialect=dialect,
+            engine=self.engine,
+        )

@@ -16,6 +16,7 @@ COMMANDS = {
     "match": "Match messages against subscriptions.",
     "validate": "Check that messages are well-formed.",
     "explain": "Show how a query is evaluated.",
+    "test": "Tell whether a query matches messages, and if not, why.",
     "generate": "Generate documents and queries from a DTD.",
     "run": "Match the messages of a folder on Spark, live or once.",
     "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
-from twigcast.broker import Broker
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import OneOf, namespace_options
+from twigcast.engine import DIALECTS
+from twigcast.explain import Explanation
+from twigcast.explain import explain as explained
 from twigcast.subscriptions import compile_file, read_subscriptions
 
 EPILOG = """\b
 Examples:
   twigcast explain '/news//headline'
+  twigcast explain '/stock[symbol = "IBM"][price > 50]'
   twigcast explain --ns a=http://www.w3.org/2005/Atom '/a:feed/a:entry//a:link/@href'
-  twigcast explain -s subscriptions.txt '//section/title'
+  twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
+  twigcast explain --format json '//a/following::b'
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("query")
-@click.option("-s", "--subscriptions", metavar="FILE", help="Also tell how many of these have the same path.")
+@click.option("-s", "--subscriptions", metavar="FILE", help="Also tell what it shares with how many of these.")
 @click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
+@click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
 @namespace_options
-def explain(query: str, subscriptions: str | None, format: str, namespaces: tuple[tuple[str, str], ...]) -> None:
-    """Show how QUERY is evaluated."""
-    broker = Broker(namespaces=dict(namespaces))
+def explain(
+    query: str, subscriptions: str | None, format: str, dialect: str, namespaces: tuple[tuple[str, str], ...]
+) -> None:
+    """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
+    others = None
     if subscriptions is not None:
-        broker.engine = compile_file(read_subscriptions(subscriptions), namespaces=dict(namespaces))
-    explanation = broker.explain(query)
-    click.echo(as_json(asdict(explanation)) if format == "json" else str(explanation))
+        file = read_subscriptions(subscriptions)
+        compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
+        others = file.subscriptions
+    found = explained(query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others)
+    if format == "json":
+        click.echo(as_json(found.as_dict()))
+    else:
+        _print(found)
+
+
+def _print(explanation: Explanation) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for heading, lines in explanation.sections():
+        for i, line in enumerate(lines):
+            text = Text(f"{heading if i == 0 else '':<12}", style="bold")
+            text.append(line, style="not bold")
+            text.rstrip()
+            console.print(text)

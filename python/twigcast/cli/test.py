@@ -1,0 +1,67 @@
+"""``twigcast test``: one query on some messages, and why it does not match."""
+
+from __future__ import annotations
+
+import click
+
+from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
+from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options
+from twigcast.engine import DIALECTS
+from twigcast.errors import MessageError
+from twigcast.whynot import Probe
+
+EPILOG = """\b
+Examples:
+  twigcast test '/order[total > 100]/item' order.xml
+  twigcast test --ns a=http://www.w3.org/2005/Atom '//a:entry[a:title = "News"]' feed.xml
+  curl -s https://example.org/feed | twigcast test '//item[contains(title, "XML")]' -
+\b
+Exit status: 0 some message matches, 1 none does, 2 there was an error (other messages are tested nevertheless).
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("query")
+@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.option("--format", "format", type=OneOf(["text", "jsonl"]), default="text", show_default=True, help="Output.")
+@click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
+@namespace_options
+@limit_options
+@click.pass_context
+def test(
+    ctx: click.Context,
+    /,
+    query: str,
+    messages: tuple[str, ...],
+    format: str,
+    dialect: str,
+    namespaces: tuple[tuple[str, str], ...],
+    **limits: int | None,
+) -> None:
+    """Tell for each MESSAGE whether QUERY matches it.
+
+    On a match: which nodes are selected, with line and column. Otherwise: the first step or predicate that fails, the
+    node of the message that comes closest, and what was probably meant. A MESSAGE is a file, a folder, or - for stdin.
+    """
+    if messages.count("-") > 1:
+        raise click.UsageError("stdin (-) can be read once only")
+    probe = Probe(query, namespaces=dict(namespaces), dialect=dialect, limits=limits_from(limits))
+    matched, errors = False, 0
+    for message in read(expand(messages)):
+        name = printable(message.name)
+        if isinstance(message, Unreadable):
+            click.echo(f"{name}: unreadable: {message.reason}", err=True)
+            errors += 1
+            continue
+        try:
+            verdict = probe.test(message.data)
+        except MessageError as error:
+            click.echo(f"{name}:{error}", err=True)
+            errors += 1
+            continue
+        matched |= verdict.matches
+        if format == "jsonl":
+            click.echo(as_json({"message": message.name, **verdict.as_dict()}))
+        else:
+            click.echo(f"{name}: {verdict}")
+    ctx.exit(2 if errors else 0 if matched else 1)

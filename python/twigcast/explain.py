@@ -1,0 +1,377 @@
+"""How a query is evaluated: read off the plan that the engine itself makes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from twigcast.decompose import BranchPoint, Decomposition, decompose, star_of
+from twigcast.engine import Engine, Subscription, _undecided
+from twigcast.errors import Span, caret
+from twigcast.lang.compile import compile_query
+from twigcast.lang.printer import to_text
+from twigcast.lang.xpath import parse
+from twigcast.pattern import (
+    TRUE,
+    Bool,
+    Compiled,
+    LinearPath,
+    Pattern,
+    Predicate,
+    Residual,
+    Structural,
+    predicate_text,
+    twig_text,
+)
+from twigcast.plan.access import ANYWAY
+from twigcast.plan.encode import NotEncodable
+from twigcast.plan.linear import ValuePath
+from twigcast.plan.planner import Plan, plan
+from twigcast.plan.slots import slotted
+from twigcast.shape import Template
+
+_INDEXES = {
+    "path step": "by hash, as the last step of the path",
+    "access": "by hash, as the last step of the path that leads here",
+    "column": "a column of the bucket, compared for all its subscriptions at once",
+    "search": "compared for each subscription that a message reaches",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePredicate:
+    path: str
+    test: str
+    index: str
+    """``path step``, ``access``, ``column`` or ``search``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A path by which messages reach the query; with ``value``, one to a node of this value."""
+
+    path: str
+    value: str | float | None = None
+
+    def __str__(self) -> str:
+        return self.path if self.value is None else f"{self.path} = {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class WhyResidual:
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Of so many subscriptions, how many share what; None: not counted."""
+
+    subscriptions: int
+    path: int | None
+    """Have one of its paths, with the same value."""
+    shape: int | None = None
+    """Differ in constants at most."""
+    equal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a query is evaluated. ``str()`` is for people, ``as_dict()`` for programs."""
+
+    query: str
+    kind: str
+    """``paths``, ``pattern`` or ``residual``."""
+    pattern: str
+    """In canonical form, from the document; for a residual query, the query itself."""
+    shape: str | None
+    """The shared part with ``?`` for each string and ``?n`` for each number that is a constant."""
+    constants: tuple[str | float, ...]
+    selects: tuple[str, ...] | None
+    """The nodes that are its result; None for one that is no node-set, or a residual one."""
+    linear_paths: tuple[str, ...]
+    branch_points: tuple[BranchPoint, ...]
+    values: tuple[ValuePredicate, ...]
+    access: tuple[Access, ...]
+    access_why: str
+    evaluation: str
+    """``paths``, ``star``, ``search`` or ``none`` (nothing to check, or nothing shared to check)."""
+    evaluation_why: str
+    shared: str | None
+    """What the shared engine decides: all of it, the necessary pattern of a residual query, or nothing."""
+    residual: tuple[WhyResidual, ...]
+    sharing: Sharing | None
+    cost: str
+    """``path``, ``value``, ``pattern``, ``pattern on every message``, ``libxml2 behind a pattern`` or ``libxml2``."""
+    cost_why: str
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+    def sections(self) -> Iterator[tuple[str, list[str]]]:
+        """Headings and their lines."""
+        yield "query", [self.query]
+        yield "kind", [{"paths": "paths, shared", "pattern": "tree pattern, shared"}.get(self.kind, self._residual())]
+        yield ("residual" if self.kind == "residual" else "pattern"), [self.pattern]
+        for reason in self.residual:
+            yield "because", [reason.text, *caret(self.query, Span(reason.start, reason.end))]
+        if self.kind == "residual":
+            yield "shared", [self.shared or "nothing"]
+        if self.shape is not None:
+            yield "shape", [self.shape]
+        if self.constants:
+            yield "constants", [", ".join(map(repr, self.constants))]
+        if self.selects is not None:
+            yield "selects", list(self.selects) or ["nothing"]
+        if self.linear_paths:
+            yield "paths", list(self.linear_paths)
+        if self.branch_points:
+            yield "branches", [_branch_text(one) for one in self.branch_points]
+        if self.values:
+            yield "values", [f"{one.path}: {one.test}, {_INDEXES[one.index]}" for one in self.values]
+        yield "reached by", [" or ".join(map(str, self.access)), self.access_why]
+        yield "evaluated", [self.evaluation_why]
+        if self.sharing is not None:
+            yield "sharing", list(_sharing_text(self.sharing))
+        yield "cost", [f"{self.cost}: {self.cost_why}"]
+
+    def _residual(self) -> str:
+        return "residual, libxml2 has the last word" + (", a shared pattern the first" if self.shared else "")
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{heading if i == 0 else '':<12}{line}".rstrip()
+            for heading, lines in self.sections()
+            for i, line in enumerate(lines)
+        )
+
+
+def explain(
+    query: str,
+    *,
+    namespaces: Mapping[str, str] | None = None,
+    default_namespace: str | None = None,
+    dialect: str = "w3c",
+    subscriptions: Iterable[Subscription] | None = None,
+    engine: Engine | None = None,
+) -> Explanation:
+    """How the query would be evaluated, among ``subscriptions`` or those of ``engine``; raises QueryError.
+
+    An engine keeps no queries: of its subscriptions it is known only how many have the very path that this query is.
+    """
+    subscription = Subscription(0, query, namespaces, default_namespace, dialect)
+    scratch = _Scratch()
+    template = scratch.template(subscription)[0]
+    compiled = compile_query(query, namespaces, default_namespace, dialect=dialect)
+    # Not the template's: that one may stand for other constants.
+    actual = template.plan if template.plan.residual is not None else plan(compiled)
+    sharing = None
+    if subscriptions is not None:
+        sharing = _census(subscription, subscriptions, namespaces)
+    elif engine is not None:
+        only = actual.paths[0] if actual.kind == "paths" and len(actual.paths) == 1 else None
+        plain = only is not None and only.slot is None
+        sharing = Sharing(len(engine), engine.sharers(LinearPath(only.steps)) if only and plain else None)
+    return _explained(subscription, compiled, actual, sharing)
+
+
+def _explained(s: Subscription, compiled: Compiled, actual: Plan, sharing: Sharing | None) -> Explanation:
+    program = _program(compiled, actual)
+    parts = Decomposition([_path_text(one) for one in actual.paths]) if program is None else decompose(program)
+    residual = actual.residual
+    if residual is not None:
+        pattern = to_text(parse(s.query, s.namespaces, s.default_namespace, dialect=s.dialect))
+    else:
+        pattern = _pattern_text(compiled)
+    shared: str | None = pattern
+    if residual is not None:
+        shared = None if residual.necessary is None else predicate_text(residual.necessary)
+    access = tuple(
+        Access(_path_text(one), None if one.slot is None else actual.constants[one.slot.index]) for one in actual.paths
+    )
+    shape = None if program is None else predicate_text(program, masked=True)
+    evaluation, evaluation_why = _evaluation(actual, program)
+    cost, cost_why = _cost(actual, access)
+    return Explanation(
+        query=s.query,
+        kind=actual.kind,
+        pattern=pattern,
+        shape=pattern if isinstance(compiled, Structural) else shape,
+        constants=actual.constants,
+        selects=_selects(compiled) if residual is None else None,
+        linear_paths=tuple(parts.paths) if program is not None or residual is None else (),
+        branch_points=tuple(parts.branch_points),
+        values=tuple(ValuePredicate(one.path, one.text, _index(actual, one.slot)) for one in parts.tests),
+        access=access,
+        access_why=_access_why(actual),
+        evaluation=evaluation,
+        evaluation_why=evaluation_why,
+        shared=shared,
+        residual=tuple(WhyResidual(r.text, r.span.start, r.span.end) for r in residual.reasons) if residual else (),
+        sharing=sharing,
+        cost=cost,
+        cost_why=cost_why,
+    )
+
+
+def _program(compiled: Compiled, actual: Plan) -> Predicate | None:
+    """The shared condition with slots, whether the kernel gets it as a program or as mere paths."""
+    if actual.program is not None:
+        return actual.program
+    condition = None
+    if actual.residual is not None:
+        condition = actual.residual.necessary
+    elif isinstance(compiled, Pattern):
+        condition = compiled.condition
+    return None if condition is None else slotted(condition)[0]
+
+
+def _pattern_text(compiled: Compiled) -> str:
+    match compiled:
+        case Structural(path):
+            return str(path)
+        case Pattern(condition):
+            return predicate_text(condition)
+        case Residual(xpath=xpath):
+            return xpath
+
+
+def _selects(compiled: Compiled) -> tuple[str, ...] | None:
+    match compiled:
+        case Structural(path):
+            return (str(path),)
+        case Pattern(_, selects, pick) if selects is not None:
+            nodes = [
+                twig_text(one.twig) + ("" if one.guard == TRUE else f" if {predicate_text(one.guard)}")
+                for one in selects
+            ]
+            return tuple(nodes) if pick is None else (f"({' | '.join(nodes)})[{predicate_text(pick)}]",)
+    return None
+
+
+def _path_text(path: ValuePath) -> str:
+    return str(LinearPath(path.steps))
+
+
+def _index(actual: Plan, slot: int) -> str:
+    if actual.program is None:
+        return "path step"
+    if any(path.slot is not None and path.slot.index == slot for path in actual.paths):
+        return "access"
+    star = star_of(actual.program)
+    return "column" if star is not None and slot in star.slots else "search"
+
+
+def _access_why(actual: Plan) -> str:
+    if actual.paths == (ANYWAY,) and (actual.program is not None or actual.residual is not None):
+        return "which every message has: no other path or value is common to all that match"
+    if actual.program is None:
+        return "having the path is all there is to it" if len(actual.paths) == 1 else "having any of them is enough"
+    each = "; one for each alternative" if len(actual.paths) > 1 else ""
+    if all(path.slot is not None for path in actual.paths):
+        return f"an equality: few messages have the very value, so it goes before any mere path{each}"
+    if any(path.slot is not None for path in actual.paths):
+        return f"equalities where there are any, else the longest path that must be there{each}"
+    return f"no equality must hold, so the longest path that must be there{each}"
+
+
+def _evaluation(actual: Plan, program: Predicate | None) -> tuple[str, str]:
+    if actual.program is None:
+        if actual.residual is not None and program is None:
+            return "none", "nothing is shared; libxml2 evaluates the whole query on the parsed message"
+        valued = any(path.slot is not None for path in actual.paths)
+        how = "one look-up per element" + (", and one for the value of a node at the end of a path" if valued else "")
+        return "paths", f"by the path engine: {how}"
+    if isinstance(actual.program, Bool):
+        return "none", f"it {'always' if actual.program.value else 'never'} matches, whatever the message"
+    star = star_of(actual.program)
+    if star is not None:
+        what = "the document" if star.centre == "/" else star.centre
+        return "star", (
+            f"as a star: the values below {what} are taken once, then all subscriptions of this shape that the message"
+            " reaches are checked column by column (one alone: by search)"
+        )
+    return "search", "by search: for each subscription that the message reaches, for a node that fits"
+
+
+def _cost(actual: Plan, access: tuple[Access, ...]) -> tuple[str, str]:
+    anyway = actual.paths == (ANYWAY,)
+    reached = " or ".join(map(str, access))
+    if actual.residual is not None:
+        if anyway and actual.program is None:
+            return "libxml2", "every message is parsed once more and checked by libxml2"
+        return "libxml2 behind a pattern", "libxml2 checks only messages that pass the shared pattern"
+    if actual.program is None:
+        if any(path.slot is not None for path in actual.paths):
+            return "value", "one look-up per element and per value, whatever the number of subscriptions"
+        return "path", "one look-up per element, whatever the number of subscriptions"
+    if anyway:
+        return "pattern on every message", "nothing in a message rules it out beforehand"
+    return "pattern", f"checked only for messages with {reached}"
+
+
+def _branch_text(point: BranchPoint) -> str:
+    branches = f"{point.branches} branch{'' if point.branches == 1 else 'es'}"
+    return f"{point.path}: {branches}{', positions' if point.positions else ''}"
+
+
+def _sharing_text(sharing: Sharing) -> Iterator[str]:
+    yield f"of {sharing.subscriptions:,} subscription{'' if sharing.subscriptions == 1 else 's'}"
+    for count, words in (
+        (sharing.path, "with a path in common"),
+        (sharing.shape, "of the same shape"),
+        (sharing.equal, "equal"),
+    ):
+        if count is not None:
+            yield f"{count:,} {words}"
+
+
+# -- who shares
+
+
+class _Scratch:
+    """An engine to ask what it would do, without doing it to one in use."""
+
+    def __init__(self, namespaces: Mapping[str, str] | None = None) -> None:
+        self.engine = Engine(namespaces=namespaces)
+        self.register = self.engine._register
+
+    def template(self, s: Subscription) -> tuple[Template, list[str | float]]:
+        """As Engine.add_many does."""
+        template, constants = self.engine._split(s)
+        try:
+            self.register.queue(0, template, constants)
+        except NotEncodable:
+            return Template(_undecided(s, self.engine.namespaces), ()), []
+        finally:
+            self.register.clear()
+        return template, list(constants)
+
+    def keys(self, s: Subscription) -> tuple[set[Hashable], Hashable, Hashable]:
+        """What two subscriptions have in common that share a path, a shape, or all."""
+        template, constants = self.template(s)
+        actual = template.plan
+        codes = self.register.codes
+        paths: set[Hashable] = {tuple(one) for path in actual.paths for one in codes.path(path, constants)}
+        shape: Hashable
+        if actual.program is None:
+            shape = tuple((path.steps, path.slot and type(path.slot.value)) for path in actual.paths)
+        else:
+            shape = self.register.shapes[template]
+        residual = actual.residual and (actual.residual.xpath, actual.residual.prefixes)
+        return paths, shape, (shape, tuple(constants), residual)
+
+
+def _census(s: Subscription, subscriptions: Iterable[Subscription], namespaces: Mapping[str, str] | None) -> Sharing:
+    scratch = _Scratch(namespaces)
+    paths, shape, all = scratch.keys(s)
+    counts = Counter[str](subscriptions=0)
+    for other in subscriptions:
+        its_paths, its_shape, its_all = scratch.keys(other)
+        counts["subscriptions"] += 1
+        counts["path"] += not paths.isdisjoint(its_paths)
+        counts["shape"] += shape == its_shape
+        counts["equal"] += all == its_all
+    return Sharing(counts["subscriptions"], counts["path"], counts["shape"], counts["equal"])

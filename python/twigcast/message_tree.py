@@ -1,0 +1,223 @@
+"""A message as libxml2 sees it, for explanations: expressions evaluated at any node, and nodes with names and places.
+
+A node is given as an expression that finds it and nothing else, ``(path)[3]``: lxml has no objects for attributes and
+text nodes to evaluate at, and so positions and every axis mean what XPath says without our doing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from xml.parsers import expat
+
+from lxml import etree
+
+from twigcast import residual
+from twigcast.errors import Span
+from twigcast.lang import ast
+from twigcast.lang.printer import to_xpath
+
+_OF_CONTEXT = frozenset(("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri"))
+_NOWHERE = Span(0, 0)
+DOCUMENT = ast.LocationPath(True, (), _NOWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an expression is evaluated: a node, and its position among how many."""
+
+    node: ast.Expr = DOCUMENT
+    position: int = 1
+    last: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node of the message. Line and column are those of the element it is or belongs to."""
+
+    kind: str
+    path: str
+    line: int | None = None
+    column: int | None = None
+    ns: str = ""
+    local: str = ""
+    value: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f" ({self.line}{'' if self.column is None else f':{self.column}'})"
+        return self.path + place
+
+    def as_dict(self) -> dict[str, object]:
+        return {"path": self.path, "line": self.line, "column": self.column}
+
+
+def at(expr: ast.Expr, context: Context) -> ast.Expr:
+    """The expression with its context written in: it means the same wherever it is evaluated."""
+    match expr:
+        case ast.LocationPath(absolute, steps):
+            if absolute or context.node == DOCUMENT:
+                return replace(expr, absolute=True)
+            return along(context.node, steps)
+        case ast.FilterPath():
+            return replace(expr, primary=at(expr.primary, context))
+        case ast.Union() | ast.Logical():
+            return replace(expr, operands=tuple(at(one, context) for one in expr.operands))
+        case ast.Comparison() | ast.Arithmetic():
+            return replace(expr, left=at(expr.left, context), right=at(expr.right, context))
+        case ast.Negation():
+            return replace(expr, operand=at(expr.operand, context))
+        case ast.Call("position" | "last" as name):
+            return ast.Number(float(context.position if name == "position" else context.last), expr.span)
+        case ast.Call("lang"):
+            asked = replace(expr, arguments=tuple(at(one, context) for one in expr.arguments))
+            return ast.Call("boolean", (ast.FilterPath(context.node, (asked,), (), expr.span),), expr.span)
+        case ast.Call(name, ()) if name in _OF_CONTEXT:
+            return replace(expr, arguments=(context.node,))
+        case ast.Call():
+            return replace(expr, arguments=tuple(at(one, context) for one in expr.arguments))
+    return expr
+
+
+def along(base: ast.Expr, steps: tuple[ast.AxisStep, ...]) -> ast.Expr:
+    """What the steps find from the nodes of ``base``."""
+    if not steps:
+        return base
+    if base == DOCUMENT:
+        return ast.LocationPath(True, steps, _NOWHERE)
+    return ast.FilterPath(base, (), steps, _NOWHERE)
+
+
+def nth(nodes: ast.Expr, n: int) -> ast.Expr:
+    """The n-th of the nodes in document order."""
+    return where(nodes, ast.Number(float(n), _NOWHERE))
+
+
+def where(nodes: ast.Expr, *predicates: ast.Expr) -> ast.Expr:
+    return ast.FilterPath(nodes, predicates, (), _NOWHERE)
+
+
+def call(name: str, *arguments: ast.Expr) -> ast.Expr:
+    return ast.Call(name, arguments, _NOWHERE)
+
+
+class MessageTree:
+    """One message. Raises etree.XMLSyntaxError if libxml2 cannot read what our reader can."""
+
+    def __init__(self, xml: bytes) -> None:
+        self._xml = xml
+        self._tree = residual.parse(xml)
+        self._places: dict[etree._Element, tuple[int, int]] | None = None
+
+    def evaluate(self, expr: ast.Expr) -> object:
+        xpath, prefixes = to_xpath(expr)
+        return etree.XPath(xpath, namespaces=prefixes or None)(self._tree)
+
+    def truth(self, expr: ast.Expr) -> bool:
+        return bool(self.evaluate(call("boolean", expr)))
+
+    def string(self, expr: ast.Expr) -> str:
+        return str(self.evaluate(call("string", expr)))
+
+    def count(self, nodes: ast.Expr) -> int:
+        return int(self.evaluate(call("count", nodes)))  # type: ignore[call-overload,no-any-return]
+
+    def first(self, nodes: ast.Expr, most: int = 1) -> list[Found]:
+        """The first nodes in document order; the document, which lxml never returns, stands before all others."""
+        head = []
+        if self.truth(where(nodes, _IS_DOCUMENT)):
+            head.append(Found("document", "/", value=self.string(DOCUMENT)))
+        return (head + [self._found(one) for one in self._head(nodes, most)])[:most]
+
+    def names(self, nodes: ast.Expr, most: int) -> list[tuple[str, str]]:
+        """The distinct names (URI, local) of the first elements and attributes among the nodes, as they come."""
+        found: dict[tuple[str, str], None] = {}
+        for one in self._head(nodes, most):
+            name = getattr(one, "attrname", None) or getattr(one, "tag", None)
+            if isinstance(name, str):
+                found[etree.QName(name).namespace or "", etree.QName(name).localname] = None
+        return list(found)
+
+    def _head(self, nodes: ast.Expr, most: int) -> list[object]:
+        bound = ast.Number(float(most), _NOWHERE)
+        found = self.evaluate(where(nodes, ast.Comparison("<=", call("position"), bound, _NOWHERE)))
+        assert isinstance(found, list)
+        return found
+
+    def _found(self, node: object) -> Found:
+        if isinstance(node, tuple):
+            prefix, uri = node
+            return Found("namespace", f"namespace::{prefix or ''}", value=str(uri))
+        if isinstance(node, etree._Comment):
+            return self._at("comment", node, "/comment()", value=node.text or "")
+        if isinstance(node, etree._ProcessingInstruction):
+            return self._at("pi", node, "/processing-instruction()", local=node.target, value=node.text or "")
+        if isinstance(node, etree._Element):
+            name = etree.QName(node)
+            value = str(node.xpath("string()"))
+            line, column = self._place(node)
+            return Found("element", _path(node), line, column, name.namespace or "", name.localname, value)
+        assert isinstance(node, etree._ElementUnicodeResult)
+        owner = node.getparent()
+        if owner is None:
+            # libxml2's preceding axis strays into the entities of the DOCTYPE
+            return Found("text", "text() of an entity", value=str(node))
+        line, column = self._place(owner)
+        if node.is_attribute:
+            name = etree.QName(node.attrname)
+            text = _prefixed(owner, name.namespace, name.localname)
+            path = f"{_path(owner)}/@{text}"
+            return Found("attribute", path, line, column, name.namespace or "", name.localname, str(node))
+        parent = owner if node.is_text else owner.getparent()
+        return Found("text", f"{_path(parent)}/text()", *self._place(parent), value=str(node))
+
+    def _at(self, kind: str, node: etree._Element, step: str, local: str = "", value: str = "") -> Found:
+        parent = node.getparent()
+        if parent is None:
+            return Found(kind, step, local=local, value=value)
+        return Found(kind, _path(parent) + step, *self._place(parent), local=local, value=value)
+
+    def _place(self, element: etree._Element) -> tuple[int, int | None]:
+        """Line and column of a start tag. libxml2 keeps the line where the tag ends, and no column; expat has both."""
+        if self._places is None:
+            starts = _starts(self._xml)
+            elements = list(self._tree.getroot().iter(etree.Element))
+            self._places = dict(zip(elements, starts, strict=True)) if len(starts) == len(elements) else {}
+        return self._places.get(element) or (element.sourceline, None)
+
+
+_PARENT = ast.AxisStep("parent", ast.KindTest("node", None, _NOWHERE), (), _NOWHERE)
+_IS_DOCUMENT = call("not", ast.LocationPath(False, (_PARENT,), _NOWHERE))
+
+
+def _starts(xml: bytes) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    parser = expat.ParserCreate()
+
+    def start(name: str, attributes: object) -> None:
+        found.append((parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
+
+    parser.StartElementHandler = start
+    with suppress(expat.ExpatError, LookupError, ValueError):
+        parser.Parse(xml, True)
+    return found
+
+
+def _path(element: etree._Element) -> str:
+    """The way from the root, names as the message writes them; numbered where there are several of a name."""
+    parts: list[str] = []
+    node: etree._Element | None = element
+    while node is not None:
+        name = etree.QName(node)
+        text = f"/{node.prefix}:{name.localname}" if node.prefix else f"/{name.localname}"
+        before = sum(1 for _ in node.itersiblings(node.tag, preceding=True)) if node.getparent() is not None else 0
+        alone = before == 0 and next(iter(node.itersiblings(node.tag)), None) is None
+        parts.append(text if alone else f"{text}[{before + 1}]")
+        node = node.getparent()
+    return "".join(reversed(parts))
+
+
+def _prefixed(element: etree._Element, ns: str | None, local: str) -> str:
+    for prefix, uri in element.nsmap.items():
+        if uri == ns and prefix:
+            return f"{prefix}:{local}"
+    return f"{{{ns}}}{local}" if ns and not ns.endswith("/XML/1998/namespace") else f"xml:{local}" if ns else local
