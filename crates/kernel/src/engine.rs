@@ -48,11 +48,11 @@ pub struct Engine {
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
     pub(crate) uses_attributes: bool,
-    numbers: Vec<Number>,
+    pub(crate) numbers: Vec<Number>,
     /// Further paths of items that have several.
-    more: HashMap<u32, Box<[PathId]>>,
-    free: Vec<u32>,
-    subscriptions: usize,
+    pub(crate) more: HashMap<u32, Vec<PathId>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) subscriptions: usize,
 }
 
 /// What a number stands for.
@@ -193,7 +193,7 @@ impl Engine {
         }
         self.has_patterns = true;
         self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
-        Ok(self.store.add_shape(program, access))
+        Ok(self.store.add_shape(program, words, access))
     }
 
     /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
@@ -219,22 +219,23 @@ impl Engine {
         Ok(())
     }
 
+    /// The access constants of a row, as the last steps of the paths to its bucket.
+    pub(crate) fn access_key(&mut self, shape: u32, row: &[u64]) -> Result<Vec<Sym>, &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        let value = |slot: u32| match (s.program.slots[slot as usize], row[slot as usize]) {
+            (Slot::Str, x) => names::string_value(x as u32),
+            (Slot::Num, x) => names::number_value(self.constants.intern_number(f64::from_bits(x))),
+        };
+        Ok(s.access.iter().filter_map(|a| a.slot).map(value).collect())
+    }
+
     fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
         let s = self.store.shape(shape).ok_or("no such shape")?;
         let strings = s.program.slots.iter().zip(row).filter(|(s, _)| **s == Slot::Str);
         if strings.map(|(_, &x)| x).any(|x| x >= self.constants.len() as u64) {
             return Err("a string that is not known");
         }
-        let mut key = Vec::with_capacity(s.access.len());
-        for a in &s.access {
-            if let Some(slot) = a.slot {
-                let x = row[slot as usize];
-                key.push(match s.program.slots[slot as usize] {
-                    Slot::Str => names::string_value(x as u32),
-                    Slot::Num => names::number_value(self.constants.intern_number(f64::from_bits(x))),
-                });
-            }
-        }
+        let key = self.access_key(shape, row)?;
         let found = self.store.find_bucket(shape, &key);
         let bucket = match found {
             Some(b) => b,
@@ -343,15 +344,6 @@ impl Engine {
     /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.
     pub fn fold(&mut self) {
         self.index.fold();
-    }
-
-    /// The paths of a subscription to paths; none for any other.
-    pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
-        let ids = match self.number_of(sub) {
-            Number::Paths(first) => self.paths_from(sub, first),
-            _ => vec![],
-        };
-        ids.into_iter().map(|id| self.index.steps(id))
     }
 
     /// Number of subscriptions that share a path.

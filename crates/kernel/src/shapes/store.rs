@@ -20,6 +20,8 @@ pub struct Access {
 
 pub struct Shape {
     pub program: Program,
+    /// The program's encoding.
+    pub words: Box<[u32]>,
     pub access: Vec<Access>,
     star: Option<Star>,
     /// For each slot the column it has in buckets; `u32::MAX` where it is the bucket's own.
@@ -48,7 +50,7 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn add_shape(&mut self, program: Program, access: Vec<Access>) -> u32 {
+    pub fn add_shape(&mut self, program: Program, words: &[u32], access: Vec<Access>) -> u32 {
         let star = Star::new(&program.pred);
         // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
         let shared = match &access[..] {
@@ -65,7 +67,7 @@ impl Store {
                 next - 1
             })
             .collect();
-        self.shapes.push(Shape { program, access, star, column_of, subscriptions: 0 });
+        self.shapes.push(Shape { program, words: words.into(), access, star, column_of, subscriptions: 0 });
         self.shapes.len() as u32 - 1
     }
 
@@ -93,6 +95,40 @@ impl Store {
         }
         self.keys.insert(key, b);
         b
+    }
+
+    /// Makes room for more buckets.
+    pub fn reserve(&mut self, buckets: usize) {
+        self.buckets.reserve_exact(buckets);
+        self.keys.reserve(buckets);
+    }
+
+    /// The rows of a bucket that has none: per slot their constants (as `Bucket::constants` gives them), and their
+    /// subscriptions.
+    pub fn fill(&mut self, bucket: u32, constants: &[&[u64]], subs: &[u32]) {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
+        let shape = &mut self.shapes[b.shape as usize];
+        for (&c, &column) in shape.column_of.iter().zip(constants) {
+            if c != u32::MAX {
+                b.columns[c as usize] = column.to_vec();
+            }
+        }
+        b.subs = subs.to_vec();
+        shape.subscriptions += subs.len();
+    }
+
+    pub fn add_path(&mut self, bucket: u32, path: PathId) {
+        if let Some(b) = self.buckets[bucket as usize].as_mut() {
+            b.paths.push(path);
+        }
+    }
+
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.iter()
+    }
+
+    pub fn buckets(&self) -> impl Iterator<Item = (&Bucket, &Shape)> {
+        self.buckets.iter().flatten().map(|b| (b, &self.shapes[b.shape as usize]))
     }
 
     /// Appends a row; answers its place.
@@ -200,7 +236,22 @@ pub struct Scratch {
     star: star::Scratch,
 }
 
+impl Shape {
+    /// All rows of a bucket have the same constant in the slot.
+    pub fn is_fixed(&self, slot: usize) -> bool {
+        self.column_of[slot] == u32::MAX
+    }
+}
+
 impl Bucket {
+    /// Per slot the constants of all rows, or the one they share.
+    pub fn constants<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = &'a [u64]> {
+        shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
+            u32::MAX => std::slice::from_ref(&self.fixed[slot]),
+            c => &self.columns[c as usize][..],
+        })
+    }
+
     fn row(&self, shape: &Shape, i: usize, out: &mut Vec<u64>) {
         out.extend(shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
             u32::MAX => self.fixed[slot],
