@@ -12,7 +12,9 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from twigcast import _kernel
+from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, Span
+from twigcast.ids import Ids, SubscriptionId
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
@@ -27,7 +29,6 @@ from twigcast.register import Register
 from twigcast.residual import Residuals, check
 from twigcast.shape import Shapes, Template, scope_of
 
-SubscriptionId = str | int
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
 
@@ -81,9 +82,8 @@ class Engine:
         self._shapes = Shapes()
         self._register = Register(self.kernel)
         self._residuals = Residuals()
-        self._numbers: dict[SubscriptionId, int] = {}
-        self._ids: list[SubscriptionId | None] = []
-        self._id_array: pa.Array | None = None
+        self._ids = Ids()
+        self._history = History()
         self._next_id = 1
         # Held while the kernel's numbers and our ids differ, and while the one is turned into the other.
         self._lock = RLock()
@@ -92,21 +92,23 @@ class Engine:
         self._reused_at: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        with self._lock:
+            return len(self._ids)
 
     def __contains__(self, id: SubscriptionId) -> bool:
-        return id in self._numbers
+        with self._lock:
+            return id in self._ids
 
     @property
     def ids(self) -> pa.Array:
         """The subscriptions' ids by number: int64 if all are numbers, else strings; null where a number is free."""
         with self._lock:
-            if self._id_array is None:
-                if all(isinstance(i, int) or i is None for i in self._ids):
-                    self._id_array = pa.array(self._ids, pa.int64())
-                else:
-                    self._id_array = pa.array([None if i is None else str(i) for i in self._ids], pa.string())
-            return self._id_array
+            return self._ids.array
+
+    @property
+    def version(self) -> int:
+        """Grows with every subscription added or removed."""
+        return self._history.version
 
     def add(
         self,
@@ -125,7 +127,7 @@ class Engine:
         return id
 
     def _free_id(self) -> int:
-        while self._next_id in self._numbers:
+        while self._next_id in self._ids:
             self._next_id += 1
         return self._next_id
 
@@ -154,6 +156,7 @@ class Engine:
             for i, residual in residuals:
                 self._residuals.add(numbers[i], residual)
             self._enter([s.id for s in subscriptions], numbers)
+            self._history.added(subscriptions)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
         if not isinstance(s.query, str):
@@ -177,30 +180,26 @@ class Engine:
         for id in ids:
             if not _is_id(id):
                 raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
-            if id in self._numbers or id in seen:
+            if id in self._ids or id in seen:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             seen.add(id)
 
     def _enter(self, ids: list[SubscriptionId], numbers: list[int]) -> None:
-        known, bound = len(self._ids), max(numbers, default=-1) + 1
-        self._ids.extend([None] * (bound - known))
-        for id, number in zip(ids, numbers, strict=True):
+        known = self._ids.bound
+        for number in numbers:
             if number < known:
                 self._reuses += 1
                 self._reused_at[number] = self._reuses
-            self._ids[number] = id
-            self._numbers[id] = number
-        self._id_array = None
+        self._ids.enter(ids, numbers)
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
-            if not _is_id(id) or id not in self._numbers:
+            if not _is_id(id) or id not in self._ids:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
-            number = self._numbers.pop(id)
+            number = self._ids.pop(id)
             self.kernel.remove(number)
             self._residuals.remove(number)
-            self._ids[number] = None
-            self._id_array = None
+            self._history.removed(id)
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
         """The ids of the subscriptions that one message satisfies, in the order of their numbers."""
@@ -218,7 +217,7 @@ class Engine:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             if self._residuals:
                 numbers = self._residuals.keep(xml, numbers)
-            return [id for id in map(self._ids.__getitem__, numbers) if id is not None]
+            return self._ids.at(numbers)
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -275,6 +274,23 @@ class Engine:
         from twigcast import snapshot
 
         return snapshot.load(Path(path))
+
+    def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
+        """Goes on from what a snapshot held."""
+        self.kernel, self._register = kernel, Register(kernel)
+        self._ids, self._history = ids, history
+
+    def save_delta(self, path: str | Path, since_version: int) -> None:
+        """Writes what has changed since a version. Changes are known from the first time the set was saved or opened."""
+        from twigcast import delta
+
+        delta.save_delta(self, Path(path), since_version)
+
+    def apply(self, path: str | Path) -> None:
+        """Makes the changes that ``save_delta`` wrote, all or none; they must be for the version that this set has."""
+        from twigcast import delta
+
+        delta.apply(self, Path(path))
 
 
 def _is_id(id: Any) -> bool:

@@ -40,6 +40,10 @@ class Codes(dict[Step, int]):
         return [[self[step] for step in steps] + value for steps in alternatives(path.steps)]
 
 
+def _key(program: Sequence[int], access: Sequence[tuple[Sequence[int], int | None]]) -> tuple[object, ...]:
+    return (*program, *[(tuple(steps), slot) for steps, slot in access])
+
+
 class Register:
     """Knows which shapes the kernel has, and queues subscriptions until ``flush``."""
 
@@ -47,8 +51,8 @@ class Register:
         self.kernel = kernel
         self.codes = Codes(kernel)
         self.shapes: dict[Template, int] = {}
-        # equal shapes that came by different texts
-        self._by_program: dict[tuple[object, ...], int] = {}
+        # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
+        self._by_program: dict[tuple[object, ...], int] | None = None
         self.clear()
 
     def clear(self) -> None:
@@ -82,7 +86,9 @@ class Register:
         assert plan.program is not None
         program = encode(plan.program, self.codes.__getitem__)
         access, guards = self._access(plan.paths), self._access(plan.guards)
-        key = (*program, *[(tuple(steps), slot) for steps, slot in access])
+        if self._by_program is None:
+            self._by_program = {_key(*shape): number for number, shape in enumerate(self.kernel.shapes())}
+        key = _key(program, access)
         known = self._by_program.get(key)
         if known is None:
             known = self._by_program[key] = self.kernel.add_shape(program, access, guards, plan.exact)

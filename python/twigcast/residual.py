@@ -21,32 +21,38 @@ class Residuals:
         self._numbers: pa.Array | None = None
 
     def __len__(self) -> int:
-        return len(self._checks)
+        return len(self._sources)
 
     def items(self) -> Iterable[tuple[int, Residual]]:
         return self._sources.items()
 
     def add(self, number: int, residual: Residual) -> None:
-        self._checks[number] = check(residual)
         self._sources[number] = residual
         self._numbers = None
 
     def remove(self, number: int) -> None:
-        if self._checks.pop(number, None) is not None:
-            del self._sources[number]
+        if self._sources.pop(number, None) is not None:
+            self._checks.pop(number, None)
             self._numbers = None
+
+    def _holds(self, number: int, tree: etree._ElementTree) -> bool:
+        # Compiled when first asked: a snapshot may bring very many.
+        test = self._checks.get(number)
+        if test is None:
+            test = self._checks[number] = check(self._sources[number])
+        return bool(test(tree))
 
     def keep(self, xml: bytes, numbers: list[int]) -> list[int]:
         """Without those that the message does not satisfy after all."""
-        if not any(n in self._checks for n in numbers):
+        if not any(n in self._sources for n in numbers):
             return numbers
         tree = parse(xml)
-        return [n for n in numbers if n not in self._checks or self._checks[n](tree)]
+        return [n for n in numbers if n not in self._sources or self._holds(n, tree)]
 
     def keep_lists(self, xml: pa.Array, matches: pa.ListArray) -> pa.ListArray:
         """The same for a column of messages and their lists of matches."""
         if self._numbers is None:
-            self._numbers = pa.array(sorted(self._checks), pa.uint32())
+            self._numbers = pa.array(sorted(self._sources), pa.uint32())
         flat = matches.flatten()
         doubtful = pc.indices_nonzero(pc.is_in(flat, self._numbers))
         if not len(doubtful):
@@ -57,7 +63,7 @@ class Residuals:
         for at, of, number in zip(doubtful.to_pylist(), rows, flat.take(doubtful).to_pylist(), strict=True):
             if of != row:
                 row, tree = of, parse(xml[of].as_py())
-            keep[at] = bool(self._checks[number](tree))
+            keep[at] = self._holds(number, tree)
         kept = pa.array(list(keep), pa.int32())
         sums = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(kept)])
         first = matches.offsets[0].as_py()

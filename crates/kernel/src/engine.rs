@@ -48,13 +48,13 @@ pub struct Engine {
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
     pub(crate) uses_attributes: bool,
-    numbers: Vec<Number>,
+    pub(crate) numbers: Vec<Number>,
     /// The numbers of guards.
-    guards: HashMap<PathId, u32>,
+    pub(crate) guards: HashMap<PathId, u32>,
     /// Further paths of items that have several.
-    more: HashMap<u32, Box<[PathId]>>,
-    free: Vec<u32>,
-    subscriptions: usize,
+    pub(crate) more: HashMap<u32, Vec<PathId>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) subscriptions: usize,
 }
 
 /// What a number stands for.
@@ -209,7 +209,7 @@ impl Engine {
         self.has_patterns = true;
         self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
         let exact = exact && access.len() == 1;
-        Ok(self.store.add_shape(program, access, guards, exact))
+        Ok(self.store.add_shape(program, words, access, guards, exact))
     }
 
     /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
@@ -235,6 +235,16 @@ impl Engine {
         Ok(())
     }
 
+    /// The access constants of a row, as the last steps of the paths to its bucket.
+    pub(crate) fn access_key(&mut self, shape: u32, row: &[u64]) -> Result<Vec<Sym>, &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        let value = |slot: u32| match (s.program.slots[slot as usize], row[slot as usize]) {
+            (Slot::Str, x) => names::string_value(x as u32),
+            (Slot::Num, x) => names::number_value(self.constants.intern_number(f64::from_bits(x))),
+        };
+        Ok(s.access.iter().filter_map(|a| a.slot).map(value).collect())
+    }
+
     fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
         let s = self.store.shape(shape).ok_or("no such shape")?;
         let strings = s.program.slots.iter().zip(row).filter(|(s, _)| **s == Slot::Str);
@@ -243,9 +253,7 @@ impl Engine {
         }
         let slots = s.program.slots.clone();
         let (access, guards) = (s.access.clone(), s.guards.clone());
-        let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
-        let key: Vec<Sym> =
-            access.iter().zip(&paths).filter(|(a, _)| a.slot.is_some()).map(|(_, p)| p[p.len() - 1].test()).collect();
+        let key = self.access_key(shape, row)?;
         let bucket = match self.store.find_bucket(shape, &key) {
             Some(b) => {
                 for item in self.store.drop_guards(b, row) {
@@ -255,6 +263,7 @@ impl Engine {
             }
             None => {
                 let item = self.number();
+                let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
                 let ids = self.tie(item, paths.iter().map(|p| &p[..]));
                 let b = self.store.open_bucket(shape, key, row, item, ids);
                 self.numbers[item as usize] = Number::Bucket(b);
@@ -276,7 +285,7 @@ impl Engine {
     }
 
     /// An access path with the constant of its slot as its last step.
-    fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
+    pub(crate) fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
         let mut path = access.path.clone();
         if let Some(slot) = access.slot {
             let x = row[slot as usize];
@@ -396,15 +405,6 @@ impl Engine {
     /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.
     pub fn fold(&mut self) {
         self.index.fold();
-    }
-
-    /// The paths of a subscription to paths; none for any other.
-    pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
-        let ids = match self.number_of(sub) {
-            Number::Paths(first) => self.paths_from(sub, first),
-            _ => vec![],
-        };
-        ids.into_iter().map(|id| self.index.steps(id))
     }
 
     /// Number of subscriptions that share a path.

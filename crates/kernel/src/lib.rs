@@ -8,6 +8,7 @@ pub mod matcher;
 pub mod names;
 pub mod paths;
 pub mod shapes;
+pub mod snapshot;
 pub mod sorted;
 pub mod values;
 pub mod xml;

@@ -5,14 +5,15 @@ use crate::pool::Pool;
 use crate::xml::{error, limits, Error};
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray,
+    StructArray, UInt32Array, UInt8Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
@@ -38,8 +39,23 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
 }
 
-fn bytes_of(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|w| w.to_ne_bytes()).collect()
+fn mode_of(name: &str) -> PyResult<Mode> {
+    let mode = Mode::ALL.iter().find(|(known, _)| *known == name);
+    mode.map(|m| m.1).ok_or_else(|| PyValueError::new_err(format!("unknown mode {name}")))
+}
+
+/// A program, and per access path the steps and the slot of its value.
+type ShapeWords = (Vec<u32>, Vec<(Vec<u32>, Option<u32>)>);
+
+impl From<Kernel> for Engine {
+    fn from(kernel: Kernel) -> Engine {
+        Engine {
+            kernel: RwLock::new(kernel),
+            dirty: AtomicBool::new(false),
+            idle: Mutex::new(vec![]),
+            pool: Arc::default(),
+        }
+    }
 }
 
 #[pymethods]
@@ -47,17 +63,23 @@ impl Engine {
     #[new]
     #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
     fn new(mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
-        let mode = Mode::ALL
-            .iter()
-            .find(|(name, _)| *name == mode)
-            .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode}")))?
-            .1;
-        Ok(Engine {
-            kernel: RwLock::new(Kernel::new(mode, cache_bytes, fuel)),
-            dirty: AtomicBool::new(false),
-            idle: Mutex::new(vec![]),
-            pool: Arc::default(),
-        })
+        Ok(Engine::from(Kernel::new(mode_of(mode)?, cache_bytes, fuel)))
+    }
+
+    /// An engine from what `save` gave, as an Arrow array of bytes.
+    #[staticmethod]
+    #[pyo3(signature = (data, mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
+    fn open(py: Python<'_>, data: &Bound<'_, PyAny>, mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
+        let (data, mode) = (import(data)?, mode_of(mode)?);
+        let bytes =
+            data.as_any().downcast_ref::<UInt8Array>().ok_or_else(|| PyTypeError::new_err("bytes are needed"))?;
+        let kernel = py.detach(|| Kernel::open(bytes.values(), mode, cache_bytes, fuel));
+        kernel.map(Engine::from).map_err(PyValueError::new_err)
+    }
+
+    /// All there is to know about the subscriptions, as an Arrow array of bytes.
+    fn save(&self, py: Python<'_>) -> ArrowData {
+        export(py.detach(|| Arc::new(UInt8Array::from(self.read().save()))))
     }
 
     #[staticmethod]
@@ -69,12 +91,6 @@ impl Engine {
     #[pyo3(signature = (attribute, uri, local))]
     fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
         py.detach(|| self.write().names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
-    }
-
-    /// All symbols in the order they were made: (attribute, uri, local).
-    fn symbols(&self, py: Python<'_>) -> Vec<(bool, String, Option<String>)> {
-        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-        py.detach(|| self.read().names().entries().map(|(a, uri, local)| (a, text(uri), local.map(text))).collect())
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.
@@ -89,6 +105,11 @@ impl Engine {
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
     fn reserve(&self, py: Python<'_>, count: usize) -> Vec<u32> {
         py.detach(|| self.write().reserve(count))
+    }
+
+    /// By number: does it stand for a subscription? As an Arrow array.
+    fn subscriptions(&self, py: Python<'_>) -> ArrowData {
+        export(py.detach(|| Arc::new(BooleanArray::from(self.read().subscriptions()))))
     }
 
     /// Adds subscriptions to paths under reserved numbers. `codes` holds the steps of all paths; path i ends at
@@ -120,6 +141,12 @@ impl Engine {
         py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
     }
 
+    /// The shapes by number, as `add_shape` took them.
+    fn shapes(&self, py: Python<'_>) -> Vec<ShapeWords> {
+        let way = |a: &Access| (a.path.iter().map(|s| s.0).collect(), a.slot);
+        py.detach(|| self.read().shapes().into_iter().map(|(w, a)| (w.to_vec(), a.iter().map(way).collect())).collect())
+    }
+
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
     fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: &Bound<'_, PyList>) -> PyResult<()> {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
@@ -144,27 +171,6 @@ impl Engine {
             kernel.remove(sub)
         });
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(sub))
-    }
-
-    /// The steps of the given subscriptions, in the form that `add` takes.
-    fn steps<'py>(
-        &self,
-        py: Python<'py>,
-        subs: Vec<u32>,
-    ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-        let (mut codes, mut path_ends, mut sub_ends) = (vec![], vec![], vec![]);
-        py.detach(|| {
-            let kernel = self.read();
-            for sub in subs {
-                for path in kernel.paths_of(sub) {
-                    codes.extend(path.iter().map(|s| s.0));
-                    path_ends.push(codes.len() as u32);
-                }
-                sub_ends.push(path_ends.len() as u32);
-            }
-        });
-        let bytes = |w: &[u32]| PyBytes::new(py, &bytes_of(w));
-        (bytes(&codes), bytes(&path_ends), bytes(&sub_ends))
     }
 
     /// How many subscriptions share a path.

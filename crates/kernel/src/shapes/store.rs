@@ -20,6 +20,8 @@ pub struct Access {
 
 pub struct Shape {
     pub program: Program,
+    /// The program's encoding.
+    pub words: Box<[u32]>,
     pub access: Vec<Access>,
     /// Further paths that every message which satisfies the shape has: checked before the program is run.
     pub guards: Vec<Access>,
@@ -62,7 +64,14 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn add_shape(&mut self, program: Program, access: Vec<Access>, guards: Vec<Access>, exact: bool) -> u32 {
+    pub fn add_shape(
+        &mut self,
+        program: Program,
+        words: &[u32],
+        access: Vec<Access>,
+        guards: Vec<Access>,
+        exact: bool,
+    ) -> u32 {
         let star = Star::new(&program.pred);
         // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
         let shared = match &access[..] {
@@ -79,7 +88,8 @@ impl Store {
                 next - 1
             })
             .collect();
-        self.shapes.push(Shape { program, access, guards, exact, star, column_of, subscriptions: 0 });
+        let words = words.into();
+        self.shapes.push(Shape { program, words, access, guards, exact, star, column_of, subscriptions: 0 });
         self.shapes.len() as u32 - 1
     }
 
@@ -126,6 +136,17 @@ impl Store {
         b.guards = each.map(|(i, (item, g))| Guard { index: i as u32, item, constant: constant(g) }).collect();
     }
 
+    /// Guards of a bucket with rows: (index, item). False if the shape has no such guard.
+    pub fn open_guards(&mut self, bucket: u32, pairs: impl Iterator<Item = (u32, u32)>, row: &[u64]) -> bool {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return false };
+        let guards = &self.shapes[b.shape as usize].guards;
+        for (index, item) in pairs {
+            let Some(g) = guards.get(index as usize) else { return false };
+            b.guards.push(Guard { index, item, constant: g.slot.map_or(0, |s| row[s as usize]) });
+        }
+        true
+    }
+
     /// Takes away the guards that a new row does not share; answers their items.
     pub fn drop_guards(&mut self, bucket: u32, row: &[u64]) -> Vec<u32> {
         let Some(b) = self.buckets[bucket as usize].as_mut() else { return vec![] };
@@ -139,6 +160,40 @@ impl Store {
             same
         });
         gone
+    }
+
+    /// Makes room for more buckets.
+    pub fn reserve(&mut self, buckets: usize) {
+        self.buckets.reserve_exact(buckets);
+        self.keys.reserve(buckets);
+    }
+
+    /// The rows of a bucket that has none: per slot their constants (as `Bucket::constants` gives them), and their
+    /// subscriptions.
+    pub fn fill(&mut self, bucket: u32, constants: &[&[u64]], subs: &[u32]) {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
+        let shape = &mut self.shapes[b.shape as usize];
+        for (&c, &column) in shape.column_of.iter().zip(constants) {
+            if c != u32::MAX {
+                b.columns[c as usize] = column.to_vec();
+            }
+        }
+        b.subs = subs.to_vec();
+        shape.subscriptions += subs.len();
+    }
+
+    pub fn add_path(&mut self, bucket: u32, path: PathId) {
+        if let Some(b) = self.buckets[bucket as usize].as_mut() {
+            b.paths.push(path);
+        }
+    }
+
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.iter()
+    }
+
+    pub fn buckets(&self) -> impl Iterator<Item = (&Bucket, &Shape)> {
+        self.buckets.iter().flatten().map(|b| (b, &self.shapes[b.shape as usize]))
     }
 
     /// Appends a row; answers its place.
@@ -255,7 +310,22 @@ pub struct Scratch {
     star: star::Scratch,
 }
 
+impl Shape {
+    /// All rows of a bucket have the same constant in the slot.
+    pub fn is_fixed(&self, slot: usize) -> bool {
+        self.column_of[slot] == u32::MAX
+    }
+}
+
 impl Bucket {
+    /// Per slot the constants of all rows, or the one they share.
+    pub fn constants<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = &'a [u64]> {
+        shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
+            u32::MAX => std::slice::from_ref(&self.fixed[slot]),
+            c => &self.columns[c as usize][..],
+        })
+    }
+
     fn row(&self, shape: &Shape, i: usize, out: &mut Vec<u64>) {
         out.extend(shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
             u32::MAX => self.fixed[slot],
