@@ -114,8 +114,11 @@ def streams(quick: bool) -> Iterator[Line]:
         took = interleaved(variants, parts, repeat=2, before=engine.kernel.forget)
         last = parts[-len(parts) // 6 :]
         again = interleaved(variants, last, repeat=2)
-        nodes = engine.kernel.stats()[3]
-        note = f"{nodes:,} tag paths; then warm {again['cold'] / again['x']:.2f} X"
+        each = sum(len(engine.match_batch(p.batch).column("matches").values) for p in last) / sum(
+            len(p.documents) for p in last
+        )
+        note = f"{engine.kernel.stats()[3]:,} tag paths, {each:,.0f} matches a message; last sixth again "
+        note += f"{again['cold'] / again['x']:.2f} X"
         label = f"{name}, {paths:,} paths, {count:,} messages"
         yield Line("cold stream", label, took["cold"] / took["x"], "X", None if quick else bar, note=note)
 

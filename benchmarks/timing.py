@@ -46,7 +46,7 @@ class Chunk:
 Variant = Callable[[Chunk], object]
 
 
-def chunks(documents: Sequence[bytes], size: int = 250) -> list[Chunk]:
+def chunks(documents: Sequence[bytes], size: int = 100) -> list[Chunk]:
     parts = [list(documents[i : i + size]) for i in range(0, len(documents), size)]
     return [Chunk(p, pa.record_batch({"id": range(len(p)), "xml": pa.array(p, pa.binary())})) for p in parts]
 

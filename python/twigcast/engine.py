@@ -76,6 +76,8 @@ class Engine:
         self._limits = self.limits.as_dict()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
+        self._scope = scope_of(self.namespaces, None)
+        self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes()
         self._register = Register(self.kernel)
         self._residuals = Residuals()
@@ -159,11 +161,16 @@ class Engine:
         if s.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
-        namespaces = self.namespaces if not s.namespaces else {**self.namespaces, **s.namespaces}
-        path = compiler_for(namespaces, s.default_namespace).fast(s.query)
+        if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
+            scope, compiler = self._scope, self._compiler
+        else:
+            namespaces = {**self.namespaces, **(s.namespaces or {})}
+            scope = scope_of(namespaces, s.default_namespace, s.dialect)
+            compiler = compiler_for(namespaces, s.default_namespace)
+        path = None if "[" in s.query else compiler.fast(s.query)
         if path is not None:
             return Template(Plan((ValuePath(path.steps),), None, ()), ()), ()
-        return self._shapes.split(s.query, scope_of(namespaces, s.default_namespace, s.dialect))
+        return self._shapes.split(s.query, scope)
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()

@@ -81,15 +81,15 @@ class Register:
     def _shape(self, plan: Plan) -> int:
         assert plan.program is not None
         program = encode(plan.program, self.codes.__getitem__)
-        access = [
-            ([self.codes[step] for step in path.steps], None if path.slot is None else path.slot.index)
-            for path in plan.paths
-        ]
+        access, guards = self._access(plan.paths), self._access(plan.guards)
         key = (*program, *[(tuple(steps), slot) for steps, slot in access])
         known = self._by_program.get(key)
         if known is None:
-            known = self._by_program[key] = self.kernel.add_shape(program, access)
+            known = self._by_program[key] = self.kernel.add_shape(program, access, guards, plan.exact)
         return known
+
+    def _access(self, paths: Sequence[ValuePath]) -> list[tuple[list[int], int | None]]:
+        return [([self.codes[step] for step in p.steps], None if p.slot is None else p.slot.index) for p in paths]
 
     def flush(self, count: int) -> list[int]:
         """Adds what is queued; the numbers of all ``count`` subscriptions."""

@@ -31,8 +31,12 @@ from twigcast.pattern import (
 from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import Slot
 
-# A number is a literal where no name can go on: digits, dots and dashes are name characters too.
-_LITERAL = re.compile(r"""("[^"]*"|'[^']*'|(?:(?<![\w.\-])|(?<=[\s(=<>,+*|[]-))(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
+# A number is a literal where no name can go on: digits, dots and dashes are name characters too. The expression begins
+# with a set of characters, which the regex engine skips to; the look-behinds then tell which one it was.
+_LITERAL = re.compile(
+    r"""(["'0-9.](?:(?<=")[^"]*"|(?<=')[^']*'"""
+    r"""|(?:(?<![\w.\-][0-9.])|(?<=[\s(=<>,+*|[]-[0-9.]))(?:(?<=[0-9])[0-9]*\.?[0-9]*|(?<=\.)[0-9]+)))"""
+)
 _MAX_CACHED = 200_000
 
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
@@ -67,8 +71,8 @@ class Shapes:
         """The template of a query and its constants; raises QueryError."""
         parts = _LITERAL.split(text)
         literals = parts[1::2]
-        kinds = "".join("s" if x[0] in "\"'" else "n" for x in literals)
-        key = (scope, kinds, *parts[::2])
+        # A text of another kind of literal has the same rest, so the first letters belong to the key.
+        key = (scope, *parts[::2], *["s" if x[0] in "\"'" else "n" for x in literals])
         fixed = self._fixed.get(key)
         if fixed is not None and '""' not in literals and "''" not in literals:
             template = self._templates.get((key, *[literals[i] for i in fixed]))
@@ -105,7 +109,8 @@ class Shapes:
             self._templates.clear()
             self._fixed.clear()
         self._fixed[key] = fixed
-        self._templates[(key, *[literals[i] for i in fixed])] = template
+        own_key = (key, *[literals[i] for i in fixed])
+        self._templates[own_key] = template
         return template, template.constants(literals)
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:

@@ -49,6 +49,8 @@ pub struct Engine {
     /// Some path or pattern looks at attributes.
     pub(crate) uses_attributes: bool,
     numbers: Vec<Number>,
+    /// The numbers of guards.
+    guards: HashMap<PathId, u32>,
     /// Further paths of items that have several.
     more: HashMap<u32, Box<[PathId]>>,
     free: Vec<u32>,
@@ -68,6 +70,11 @@ pub(crate) enum Number {
     },
     /// A bucket.
     Bucket(u32),
+    /// A guard: a path that some buckets need, and how many.
+    Guard {
+        path: PathId,
+        buckets: u32,
+    },
 }
 
 impl Engine {
@@ -84,6 +91,7 @@ impl Engine {
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
+            guards: HashMap::new(),
             more: HashMap::new(),
             free: vec![],
             subscriptions: 0,
@@ -180,20 +188,28 @@ impl Engine {
         self.free.push(item);
     }
 
-    /// A shape: a program in its encoding, and the ways to reach it. Subscriptions of the shape are added by `add_rows`.
-    pub fn add_shape(&mut self, words: &[u32], access: Vec<Access>) -> Result<u32, &'static str> {
+    /// A shape: a program in its encoding, the ways to reach it, further paths that it needs, and whether these and the
+    /// one way decide it. Subscriptions of the shape are added by `add_rows`.
+    pub fn add_shape(
+        &mut self,
+        words: &[u32],
+        access: Vec<Access>,
+        guards: Vec<Access>,
+        exact: bool,
+    ) -> Result<u32, &'static str> {
         let program = Program::decode(words, &self.index.names)?;
         let known = |a: &Access| {
             !a.path.is_empty()
                 && a.path.iter().all(|s| self.index.names.is_test(s.test()))
                 && a.slot.is_none_or(|s| (s as usize) < program.slots.len())
         };
-        if access.is_empty() || !access.iter().all(known) {
+        if access.is_empty() || !access.iter().chain(&guards).all(known) {
             return Err("a shape needs ways to reach it");
         }
         self.has_patterns = true;
         self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
-        Ok(self.store.add_shape(program, access))
+        let exact = exact && access.len() == 1;
+        Ok(self.store.add_shape(program, access, guards, exact))
     }
 
     /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
@@ -225,38 +241,31 @@ impl Engine {
         if strings.map(|(_, &x)| x).any(|x| x >= self.constants.len() as u64) {
             return Err("a string that is not known");
         }
-        let mut key = Vec::with_capacity(s.access.len());
-        for a in &s.access {
-            if let Some(slot) = a.slot {
-                let x = row[slot as usize];
-                key.push(match s.program.slots[slot as usize] {
-                    Slot::Str => names::string_value(x as u32),
-                    Slot::Num => names::number_value(self.constants.intern_number(f64::from_bits(x))),
-                });
+        let slots = s.program.slots.clone();
+        let (access, guards) = (s.access.clone(), s.guards.clone());
+        let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
+        let key: Vec<Sym> =
+            access.iter().zip(&paths).filter(|(a, _)| a.slot.is_some()).map(|(_, p)| p[p.len() - 1].test()).collect();
+        let bucket = match self.store.find_bucket(shape, &key) {
+            Some(b) => {
+                for item in self.store.drop_guards(b, row) {
+                    self.release_guard(item);
+                }
+                b
             }
-        }
-        let found = self.store.find_bucket(shape, &key);
-        let bucket = match found {
-            Some(b) => b,
             None => {
                 let item = self.number();
-                let mut values = key.iter();
-                let paths: Vec<Vec<Step>> = self
-                    .store
-                    .shape(shape)
-                    .map_or(&[][..], |s| &s.access)
-                    .iter()
-                    .map(|a| {
-                        let mut path = a.path.clone();
-                        if a.slot.is_some() {
-                            path.extend(values.next().map(|&v| Step::new(false, v)));
-                        }
-                        path
-                    })
-                    .collect();
                 let ids = self.tie(item, paths.iter().map(|p| &p[..]));
                 let b = self.store.open_bucket(shape, key, row, item, ids);
                 self.numbers[item as usize] = Number::Bucket(b);
+                let items: Vec<u32> = guards
+                    .iter()
+                    .map(|g| {
+                        let path = self.path_with_value(g, &slots, row);
+                        self.acquire_guard(&path)
+                    })
+                    .collect();
+                self.store.set_guards(b, items.into_iter(), row);
                 b
             }
         };
@@ -264,6 +273,47 @@ impl Engine {
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
         Ok(())
+    }
+
+    /// An access path with the constant of its slot as its last step.
+    fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
+        let mut path = access.path.clone();
+        if let Some(slot) = access.slot {
+            let x = row[slot as usize];
+            path.push(Step::new(
+                false,
+                match slots[slot as usize] {
+                    Slot::Str => names::string_value(x as u32),
+                    Slot::Num => names::number_value(self.constants.intern_number(f64::from_bits(x))),
+                },
+            ));
+        }
+        path
+    }
+
+    fn acquire_guard(&mut self, path: &[Step]) -> u32 {
+        if let Some(&number) = self.index.find(path).and_then(|id| self.guards.get(&id)) {
+            if let Number::Guard { buckets, .. } = &mut self.numbers[number as usize] {
+                *buckets += 1;
+            }
+            return number;
+        }
+        let number = self.number();
+        let id = self.tie(number, std::iter::once(path))[0];
+        self.numbers[number as usize] = Number::Guard { path: id, buckets: 1 };
+        self.guards.insert(id, number);
+        number
+    }
+
+    fn release_guard(&mut self, number: u32) {
+        if let Number::Guard { path, buckets } = &mut self.numbers[number as usize] {
+            *buckets -= 1;
+            if *buckets == 0 {
+                let path = *path;
+                self.guards.remove(&path);
+                self.untie(number, &[path]);
+            }
+        }
     }
 
     /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
@@ -315,11 +365,14 @@ impl Engine {
                 }
                 if let Some(gone) = gone {
                     self.untie(gone.item, &gone.paths);
+                    for g in gone.guards {
+                        self.release_guard(g.item);
+                    }
                 }
                 self.numbers[sub as usize] = Number::Free;
                 self.free.push(sub);
             }
-            Number::Free | Number::Bucket(_) => return false,
+            Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
         }
         self.subscriptions -= 1;
         true

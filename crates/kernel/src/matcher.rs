@@ -36,6 +36,35 @@ struct Table {
     scratch: Scratch,
     value: Vec<u8>,
     items: Vec<u32>,
+    guards: Marks,
+}
+
+/// Which items the message has, for those that are asked for again.
+#[derive(Default)]
+struct Marks {
+    message: u32,
+    stamp: Vec<u32>,
+}
+
+impl Marks {
+    fn begin(&mut self, bound: usize) {
+        if self.message == u32::MAX {
+            self.stamp.fill(0);
+            self.message = 0;
+        }
+        self.message += 1;
+        self.stamp.resize(bound, 0);
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, item: u32) {
+        self.stamp[item as usize] = self.message;
+    }
+
+    #[inline(always)]
+    fn holds(&self, item: u32) -> bool {
+        self.stamp[item as usize] == self.message
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -450,15 +479,30 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         if !TABLE {
             return self.paths.deliver(index, self.out);
         }
-        let Table { nodes, scratch, items, .. } = self.table;
+        let Table { nodes, scratch, items, guards, .. } = self.table;
         nodes.finish();
         items.clear();
         self.paths.deliver(index, items);
-        let message = Message { src, nodes, names: &index.names, constants };
-        for &item in items.iter() {
-            match self.engine.number_of(item) {
-                Number::Bucket(b) => store.evaluate(b, message, self.engine.fuel, scratch, self.out),
-                _ => self.out.push(item),
+        // Buckets go to the front of the list; subscriptions to paths are done; guards that hold are marked.
+        let mut buckets = 0;
+        guards.begin(self.engine.bound());
+        for i in 0..items.len() {
+            match self.engine.number_of(items[i]) {
+                Number::Bucket(b) => {
+                    items[buckets] = b;
+                    buckets += 1;
+                }
+                Number::Guard { .. } => guards.mark(items[i]),
+                _ => self.out.push(items[i]),
+            }
+        }
+        if buckets > 0 {
+            nodes.link(index.names.bound());
+            let message = Message { src, nodes, names: &index.names, constants };
+            for &b in &items[..buckets] {
+                if store.guards(b).iter().all(|g| guards.holds(g.item)) {
+                    store.evaluate(b, message, self.engine.fuel, scratch, self.out);
+                }
             }
         }
     }

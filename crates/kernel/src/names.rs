@@ -257,6 +257,11 @@ impl Names {
         matches!(sym, ANY | ANY_ATTRIBUTE | TEXT | COMMENT | INSTRUCTION) || self.describe(sym).is_some()
     }
 
+    /// One past the highest symbol of a name.
+    pub fn bound(&self) -> usize {
+        FIRST as usize + 2 * self.names.len()
+    }
+
     /// All symbols in the order they were interned: attribute, namespace name, local name.
     pub fn entries(&self) -> impl Iterator<Item = (bool, &[u8], Option<&[u8]>)> {
         self.names.iter().map(|n| (n.attribute, &*self.uris[n.ns as usize], n.local.as_deref()))

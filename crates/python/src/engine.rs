@@ -1,6 +1,7 @@
 //! The engine for Python: subscriptions as arrays of step codes, messages and matches as Arrow columns.
 
 use crate::arrow::{export, import, ArrowData};
+use crate::pool::Pool;
 use crate::xml::{error, limits, Error};
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{
@@ -11,7 +12,7 @@ use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
@@ -27,10 +28,11 @@ pub struct Engine {
     dirty: AtomicBool,
     /// Matchers not in use: each thread that matches takes one and gives it back.
     idle: Mutex<Vec<Matcher>>,
+    pool: Arc<Pool>,
 }
 
 fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return Err(PyValueError::new_err("an array of 32-bit numbers is needed"));
     }
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
@@ -54,6 +56,7 @@ impl Engine {
             kernel: RwLock::new(Kernel::new(mode, cache_bytes, fuel)),
             dirty: AtomicBool::new(false),
             idle: Mutex::new(vec![]),
+            pool: Arc::default(),
         })
     }
 
@@ -75,11 +78,12 @@ impl Engine {
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.
-    fn value_symbol(&self, py: Python<'_>, value: Constant) -> u32 {
-        py.detach(|| match value {
+    fn value_symbol(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let value = constant(value)?;
+        Ok(py.detach(|| match value {
             Constant::Text(text) => self.write().string_value(text.as_bytes()),
             Constant::Number(x) => self.write().number_value(x),
-        })
+        }))
     }
 
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
@@ -99,17 +103,26 @@ impl Engine {
         })
     }
 
-    /// A shape: its program, and per access path the steps and the slot of its value (None: the path alone).
-    fn add_shape(&self, py: Python<'_>, program: Vec<u32>, access: Vec<(Vec<u32>, Option<u32>)>) -> PyResult<u32> {
-        let access = access
-            .into_iter()
-            .map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot })
-            .collect();
-        py.detach(|| self.write().add_shape(&program, access)).map_err(PyValueError::new_err)
+    /// A shape: its program; the access paths, each with its steps and the slot of its value (None: the path alone); the
+    /// guards likewise; and whether access path and guards alone decide it.
+    fn add_shape(
+        &self,
+        py: Python<'_>,
+        program: Vec<u32>,
+        access: Vec<(Vec<u32>, Option<u32>)>,
+        guards: Vec<(Vec<u32>, Option<u32>)>,
+        exact: bool,
+    ) -> PyResult<u32> {
+        let paths = |list: Vec<(Vec<u32>, Option<u32>)>| {
+            list.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
+        };
+        let (access, guards) = (paths(access), paths(guards));
+        py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
     }
 
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
-    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: Vec<Constant>) -> PyResult<()> {
+    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: &Bound<'_, PyList>) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
@@ -218,10 +231,16 @@ impl Engine {
 }
 
 /// A constant of a subscription.
-#[derive(FromPyObject)]
 enum Constant {
     Text(PyBackedStr),
     Number(f64),
+}
+
+fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Constant::Text(text.extract()?)),
+        Err(_) => Ok(Constant::Number(value.extract()?)),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -271,7 +290,7 @@ impl Engine {
         order: Order,
         limits: &Limits,
     ) -> (ArrayRef, usize) {
-        let mut found: Vec<u32> = vec![];
+        let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
         let mut errors = Errors::default();
         let mut row = start;
@@ -295,7 +314,7 @@ impl Engine {
                 }
             });
         }
-        (result(found, offsets, errors), row)
+        (result(self.pool.lend(found), offsets, errors), row)
     }
 }
 
@@ -364,9 +383,9 @@ impl Errors {
     }
 }
 
-fn result(found: Vec<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
+fn result(found: ScalarBuffer<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
     let item = Arc::new(Field::new("item", DataType::UInt32, false));
-    let values = Arc::new(UInt32Array::new(ScalarBuffer::from(found), None));
+    let values = Arc::new(UInt32Array::new(found, None));
     let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),

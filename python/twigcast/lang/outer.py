@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from twigcast.lang.canon import Opaque, any_branch, conj, disj, negate
+from twigcast.lang.canon import Opaque, any_branch, conj, disj, leaves, negate
 from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
 
 
@@ -78,6 +78,19 @@ def at_document(predicate: Predicate) -> Predicate:
         return leaf
 
     return mapped(predicate, settle)
+
+
+def unknown_in(predicate: Predicate) -> Unknown | None:
+    """An unknown anywhere in the predicate, also in what it says of nodes above."""
+    for leaf in leaves(predicate):
+        match leaf:
+            case Unknown():
+                return leaf
+            case Up(of) | Above(of) | AtDocument(of):
+                found = unknown_in(of)
+                if found is not None:
+                    return found
+    return None
 
 
 def outer_leaves(predicate: Predicate, positive: bool = True) -> Iterator[tuple[Predicate, bool]]:

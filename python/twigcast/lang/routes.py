@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from twigcast.errors import Span
 from twigcast.lang import ast
 from twigcast.lang.canon import conj, disj, exists, negate, uses_position, with_filters
-from twigcast.lang.outer import Above, AtDocument, Unknown, Up, at_document, outer_leaves, replaced
+from twigcast.lang.outer import Above, AtDocument, Unknown, Up, at_document, outer_leaves, replaced, unknown_in
 from twigcast.pattern import FALSE, TRUE, Bool, Node, NodeIs, Predicate, Step, Twig
 
 # What position() counts in a predicate: siblings under one parent, a single node, or something else.
@@ -214,9 +214,15 @@ class Paths:
         # Without positions, nodes that pass when the leaf is false pass anyway: no need to say that it is false.
         only_positive = all(positive for one, positive in outer if one == leaf)
         need_false = not only_positive or any(map(uses_position, node.filters))
+        doubt = unknown_in(leaf)
         found: list[Route] = []
         for value in (True, False):
-            filters = [replaced(predicate, leaf, Bool(value)) for predicate in node.filters]
+            known: Predicate = Bool(value)
+            if doubt is not None and (value or need_false):
+                # What it says above is necessary, no more: an unknown may hold for one node here and not for the next.
+                known = self.unknown(doubt.reason.text, doubt.reason.span)
+                known = known if value else negate(known)
+            filters = [replaced(predicate, leaf, known) for predicate in node.filters]
             for case in self.settled(with_node(route, tail, with_filters(Node(node.step), *filters)), tail):
                 if value or need_false:
                     found += self.pushed(case, tail, leaf, value)

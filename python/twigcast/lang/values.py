@@ -73,12 +73,10 @@ def calculate(op: str, left: float, right: float) -> float:
 
 
 def rounded(name: str, value: float) -> float:
-    """floor(), ceiling() and round(), which rounds halves up."""
+    """floor(), ceiling() and round(), which rounds halves up; what comes to zero keeps its sign (section 4.4)."""
     if not math.isfinite(value):
         return value
-    match name:
-        case "floor":
-            return float(math.floor(value))
-        case "ceiling":
-            return float(math.ceil(value))
-    return float(math.floor(value + 0.5))
+    whole = math.ceil(value) if name == "ceiling" else math.floor(value)
+    if name == "round" and value - whole >= 0.5:
+        whole += 1
+    return math.copysign(whole, value) if whole == 0 else float(whole)

@@ -43,6 +43,55 @@ def access(predicate: Predicate) -> tuple[ValuePath, ...]:
     return (_of(predicate, ()) or Access(_ANYWAY, (ANYWAY,))).paths
 
 
+# Each guard is looked up for every candidate; after a few there is little left to rule out.
+MAX_GUARDS = 3
+
+
+def guards(predicate: Predicate, reach: tuple[ValuePath, ...]) -> tuple[ValuePath, ...]:
+    """Further single paths that the predicate needs, those that rule out most first."""
+    found: dict[ValuePath, float] = {}
+
+    def need(option: Access | None) -> None:
+        if option is not None and len(option.paths) == 1:
+            found.setdefault(option.paths[0], option.cost)
+
+    def walk(p: Predicate, base: tuple[Step, ...]) -> None:
+        match p:
+            case And(terms):
+                for term in terms:
+                    walk(term, base)
+            case Exists(twig):
+                along(twig, base)
+                need(_trunk(twig, base))
+            case Compare(StringValue(twig, False), "=", Slot() as slot) if equality_is_a_step(slot):
+                along(twig, base)
+                steps = base + tuple(node.step for node in twig.nodes)
+                if steps and _followable(steps):
+                    need(Access(_EQUAL_STRING, (ValuePath(steps, slot),)))
+            case _:
+                need(_of(p, base))
+
+    def along(twig: Twig, base: tuple[Step, ...]) -> None:
+        steps = base
+        for node in twig.nodes:
+            steps = (*steps, node.step)
+            for filter in node.filters:
+                walk(filter, steps)
+
+    walk(predicate, ())
+    known = [path.steps for path in reach] if len(reach) == 1 else []
+    chosen: list[ValuePath] = []
+    for path, _ in sorted(found.items(), key=lambda item: (item[1], -len(item[0].steps))):
+        if path in reach or path == ANYWAY or len(chosen) == MAX_GUARDS:
+            continue
+        # a path that another one goes through says nothing new
+        if path.slot is None and any(other[: len(path.steps)] == path.steps for other in known):
+            continue
+        known.append(path.steps)
+        chosen.append(path)
+    return tuple(chosen)
+
+
 def _of(predicate: Predicate, base: tuple[Step, ...]) -> Access | None:
     """What the predicate needs below a node that ``base`` leads to; None if it needs nothing there."""
     match predicate:
@@ -81,12 +130,17 @@ def _twig(twig: Twig, base: tuple[Step, ...]) -> Access | None:
     for node in twig.nodes:
         steps = (*steps, node.step)
         options += [_of(filter, steps) for filter in node.filters]
-    # as much of the trunk as the path engine can follow
+    return _cheapest([*options, _trunk(twig, base)])
+
+
+def _trunk(twig: Twig, base: tuple[Step, ...]) -> Access | None:
+    """As much of the trunk as the path engine can follow."""
+    steps = base + tuple(node.step for node in twig.nodes)
     while len(steps) > len(base) and not _followable(steps):
         steps = steps[:-1]
-    if steps and _followable(steps):
-        options.append(Access(_PATH - len(steps), (ValuePath(steps),)))
-    return _cheapest(options)
+    if not steps or not _followable(steps):
+        return None
+    return Access(_PATH - len(steps), (ValuePath(steps),))
 
 
 def _cheapest(options: list[Access | None]) -> Access | None:
@@ -107,7 +161,7 @@ def _twig_of(value: Value) -> Twig:
 
 
 def _holds_of_nothing(value: Value, op: str, const: str | float) -> bool:
-    """Can the comparison hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
+    """Can it hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
     match value:
         case StringValue(_, first) | NormalizeSpace(StringValue(_, first)):
             if not first:

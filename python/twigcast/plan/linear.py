@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twigcast.pattern import Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
+from twigcast.pattern import And, Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
 from twigcast.plan.slots import Slot
 
 
@@ -56,6 +56,40 @@ def _filtered(last: Node, path: tuple[Step, ...], slot: Slot | None) -> list[Val
     if slot is not None or len(last.filters) > 1:
         return None
     return _below(last.filters[0], path)
+
+
+def conjunction(predicate: Predicate) -> list[ValuePath] | None:
+    """The paths that together decide the predicate on the document, or None if it takes more than that.
+
+    A path that must exist and another that must exist do so of the same node only if there is but one such node: the
+    document and the root element are the only ones known to be.
+    """
+    found = _joined(predicate, ())
+    if found is None or not all(p.steps and _single(p.steps) and pathlike(p.steps) for p in found):
+        return None
+    return list(dict.fromkeys(found))
+
+
+def _joined(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
+    match predicate:
+        case And(terms):
+            parts = [_joined(term, base) for term in terms]
+            return None if any(p is None for p in parts) else [path for p in parts for path in p or ()]
+        case Exists(Twig((Node(step, filters), *rest))) if not base and step.axis == "child" and filters:
+            if step.kind != "element" or any(isinstance(f, Or) for f in filters):
+                return None
+            below = [_joined(filter, (step,)) for filter in filters]
+            if rest:
+                below.append(_along(Twig(tuple(rest)), (step,), None))
+            return None if any(p is None for p in below) else [path for p in below for path in p or ()]
+        case Or():
+            return None
+    one = _below(predicate, base)
+    return one if one is not None and len(one) == 1 else None
+
+
+def _single(steps: tuple[Step, ...]) -> bool:
+    return steps[-1].kind != "node"
 
 
 def equality_is_a_step(slot: Slot) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twigcast.pattern import Compiled, Pattern, Predicate, Residual, Step, Structural
-from twigcast.plan.access import ANYWAY, access
-from twigcast.plan.linear import ValuePath, linear
+from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards
+from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
 
@@ -23,6 +23,10 @@ class Plan:
     """With slots in place of constants."""
     constants: tuple[str | float, ...]
     residual: Residual | None = None
+    guards: tuple[ValuePath, ...] = ()
+    """Further paths that every message which satisfies the program has; they are looked up before it is run."""
+    exact: bool = False
+    """The one path and the guards decide the program."""
 
     @property
     def kind(self) -> str:
@@ -50,7 +54,12 @@ def _pattern(condition: Predicate, residual: Residual | None) -> Plan:
     paths = linear(program)
     if paths is not None:
         return Plan(tuple(paths), None, tuple(constants), residual)
-    return Plan(access(program), program, tuple(constants), residual)
+    parts = conjunction(program)
+    reach = access(program)
+    if parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts:
+        others = tuple(part for part in parts if part != reach[0])
+        return Plan(reach, program, tuple(constants), residual, others, exact=True)
+    return Plan(reach, program, tuple(constants), residual, guards(program, reach))
 
 
 def alternatives(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:

@@ -198,8 +198,15 @@ impl Hits {
     #[inline(always)]
     pub fn set(&mut self, interval: Interval) {
         let (a, b) = interval;
-        set_range(&mut self.bits, a, b);
-        set_range(&mut self.dirty, a >> 6, ((b - 1) >> 6) + 1);
+        let (w0, w1) = ((a >> 6) as usize, ((b - 1) >> 6) as usize);
+        if w0 == w1 {
+            // most intervals are short
+            self.bits[w0] |= (!0u64 << (a & 63)) & (!0u64 >> (63 - ((b - 1) & 63)));
+            self.dirty[w0 >> 6] |= 1 << (w0 & 63);
+        } else {
+            set_range(&mut self.bits, a, b);
+            set_range(&mut self.dirty, w0 as u32, w1 as u32 + 1);
+        }
     }
 
     #[inline(always)]

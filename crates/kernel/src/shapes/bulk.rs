@@ -2,7 +2,7 @@
 //! cost is the size of the message times the size of the pattern, whatever the message is like.
 
 use super::nodes::NodeIx;
-use super::program::{passes, Node, Op, Pred, Twig, Value};
+use super::program::{Node, Op, Pred, Test, Twig, Value};
 use super::search::{length, normalize_space, position_holds, Message, Row};
 use crate::values::number::number;
 
@@ -79,13 +79,13 @@ impl<'a> Bulk<'a> {
         set
     }
 
-    fn passing(&self, test: u32) -> Set {
-        self.message.nodes.recs.iter().map(|r| passes(self.message.names, r.sym, test)).collect()
+    fn passing(&self, test: Test) -> Set {
+        self.message.nodes.recs.iter().map(|r| test.passes(self.message.names, r.sym)).collect()
     }
 
     /// The nodes that pass a step's test and filters, wherever they are.
     fn candidates(&self, node: &Node) -> Set {
-        let mut set = self.passing(node.step.test());
+        let mut set = self.passing(node.test);
         set[0] = false;
         if !node.positional {
             let filters = self.all(&node.filters);
@@ -138,7 +138,7 @@ impl<'a> Bulk<'a> {
         for node in twig.nodes.iter().rev() {
             let mut hits = self.candidates(node);
             hits.iter_mut().zip(&goal).for_each(|(a, b)| *a &= b);
-            goal = self.above(&hits, node.step.descendant());
+            goal = self.above(&hits, node.deep);
         }
         goal
     }
@@ -164,7 +164,7 @@ impl<'a> Bulk<'a> {
             let mut below = vec![false; self.len()];
             for n in 1..self.len() {
                 let p = recs[n].parent as usize;
-                below[n] = set[p] || node.step.descendant() && below[p];
+                below[n] = set[p] || node.deep && below[p];
             }
             let hits = self.candidates(node);
             set = below.iter().zip(hits).map(|(&a, b)| a && b).collect();
@@ -190,7 +190,7 @@ impl<'a> Bulk<'a> {
         }
         if !*first {
             // only the ends of the twig are looked at: string-values of everything would be quadratic in depth
-            let ends = self.passing(twig.nodes[twig.nodes.len() - 1].step.test());
+            let ends = self.passing(twig.nodes[twig.nodes.len() - 1].test);
             let goal = (0..self.len()).map(|n| ends[n] && n > 0 && check(n as NodeIx)).collect();
             return self.leading_to(twig, goal);
         }
@@ -213,8 +213,7 @@ impl<'a> Bulk<'a> {
     /// the cost of its subtree.
     fn per_context(&self, twig: &Twig, mut decide: impl FnMut(&[NodeIx]) -> bool) -> Set {
         let recs = &self.message.nodes.recs;
-        let steps: Vec<(Set, bool)> =
-            twig.nodes.iter().map(|node| (self.candidates(node), node.step.descendant())).collect();
+        let steps: Vec<(Set, bool)> = twig.nodes.iter().map(|node| (self.candidates(node), node.deep)).collect();
         let reach = self.leading_to(twig, vec![true; self.len()]);
         let otherwise = decide(&[]);
         let mut set = vec![otherwise; self.len()];

@@ -45,7 +45,16 @@ pub struct Nodes {
     cur: NodeIx,
     /// The text node that the next run of text belongs to, if it is still open.
     open_text: bool,
+    /// By symbol the first node that has it and how many there are, valid where `seen` has this message's stamp.
+    first: Vec<(NodeIx, u32)>,
+    seen: Vec<u32>,
+    stamp: u32,
+    /// By node the next one with the same symbol.
+    next: Vec<NodeIx>,
 }
+
+/// No node.
+const NOWHERE: NodeIx = u32::MAX;
 
 impl Nodes {
     pub fn begin(&mut self) {
@@ -86,6 +95,53 @@ impl Nodes {
         let (end, chunks) = (self.recs.len() as u32, self.chunks.len() as u32);
         let r = &mut self.recs[0];
         (r.end, r.v1) = (end, chunks);
+    }
+
+    /// Links the nodes of each symbol. Needed for `first_of` and `next_of`; only messages that patterns look at pay it.
+    pub fn link(&mut self, symbols: usize) {
+        self.first.resize(symbols, (NOWHERE, 0));
+        self.seen.resize(symbols, 0);
+        if self.stamp == u32::MAX {
+            self.seen.fill(0);
+            self.stamp = 0;
+        }
+        self.stamp += 1;
+        self.next.clear();
+        self.next.resize(self.recs.len(), NOWHERE);
+        for n in (1..self.recs.len()).rev() {
+            let sym = self.recs[n].sym as usize;
+            let first = &mut self.first[sym];
+            if self.seen[sym] == self.stamp {
+                self.next[n] = first.0;
+                *first = (n as NodeIx, first.1 + 1);
+            } else {
+                self.seen[sym] = self.stamp;
+                *first = (n as NodeIx, 1);
+            }
+        }
+    }
+
+    /// The first node with the symbol, `NodeIx::MAX` if there is none.
+    #[inline(always)]
+    pub fn first_of(&self, sym: Sym) -> NodeIx {
+        match self.seen.get(sym as usize) {
+            Some(&s) if s == self.stamp => self.first[sym as usize].0,
+            _ => NOWHERE,
+        }
+    }
+
+    /// How many nodes have the symbol.
+    #[inline(always)]
+    pub fn count_of(&self, sym: Sym) -> u32 {
+        match self.seen.get(sym as usize) {
+            Some(&s) if s == self.stamp => self.first[sym as usize].1,
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    pub fn next_of(&self, n: NodeIx) -> NodeIx {
+        self.next[n as usize]
     }
 
     /// An attribute, comment or PI with the span of its value; `plain` says that its bytes are its value.

@@ -1,6 +1,6 @@
 //! Patterns as the kernel sees them, and their encoding as 32-bit words (prefix order, counts before lists).
 
-use crate::names::{is_attribute, is_element, Names, Sym, ANY, ANY_ATTRIBUTE, NODE, NO_SYM, TEXT};
+use crate::names::{is_attribute, is_element, Names, Sym, ANY, ANY_ATTRIBUTE, NODE, NO_SYM};
 use crate::paths::Step;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ pub enum Pred {
     Or(Vec<Pred>),
     Not(Box<Pred>),
     Exists(Twig),
-    NodeIs(Sym),
+    NodeIs(Test),
     /// A string comparison with the constant in a slot.
     Text {
         value: Value,
@@ -86,9 +86,57 @@ pub struct Twig {
     pub nodes: Vec<Node>,
 }
 
+/// What a node must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Test {
+    /// A name, or text, a comment or a PI.
+    Exactly(Sym),
+    Element,
+    Attribute,
+    /// Anything but an attribute.
+    Node,
+    /// Any name in a namespace: that of this symbol.
+    Namespace(Sym),
+}
+
+impl Test {
+    fn new(names: &Names, test: Sym) -> Option<Test> {
+        Some(match test {
+            ANY => Test::Element,
+            ANY_ATTRIBUTE => Test::Attribute,
+            NODE => Test::Node,
+            _ if !names.is_test(test) => return None,
+            _ if names.describe(test).is_some_and(|(_, local)| local.is_none()) => Test::Namespace(test),
+            _ => Test::Exactly(test),
+        })
+    }
+
+    pub fn is_attribute(self) -> bool {
+        match self {
+            Test::Exactly(sym) | Test::Namespace(sym) => is_attribute(sym),
+            Test::Attribute => true,
+            Test::Element | Test::Node => false,
+        }
+    }
+
+    /// Does a node with this symbol pass? (The document, `NO_SYM`, never does.)
+    #[inline(always)]
+    pub fn passes(self, names: &Names, sym: Sym) -> bool {
+        match self {
+            Test::Exactly(test) => sym == test,
+            Test::Element => is_element(sym),
+            Test::Attribute => is_attribute(sym) && sym != NO_SYM,
+            Test::Node => !is_attribute(sym),
+            Test::Namespace(test) => sym == test || sym != NO_SYM && names.also(sym) == test,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    pub step: Step,
+    pub test: Test,
+    /// Reached by `//`.
+    pub deep: bool,
     pub filters: Vec<Pred>,
     /// Some filter counts positions among siblings.
     pub positional: bool,
@@ -182,7 +230,7 @@ impl Decoder<'_> {
             3 => Pred::Or(self.list(Self::pred)?),
             4 => Pred::Not(Box::new(self.pred()?)),
             5 => Pred::Exists(self.twig()?),
-            6 => Pred::NodeIs(self.test()?),
+            6 => Pred::NodeIs(self.test()?.0),
             7 => Pred::Text { value: self.value()?, equal: self.word()? == 1, slot: self.slot(Slot::Str)? },
             8 => Pred::Number { value: self.value()?, op: self.op()?, slot: self.slot(Slot::Num)? },
             9 => Pred::Contains { value: self.value()?, slot: self.slot(Slot::Str)? },
@@ -202,13 +250,10 @@ impl Decoder<'_> {
         Ok(pred)
     }
 
-    fn test(&mut self) -> Decoded<Sym> {
-        let test = self.word()?;
-        if self.names.is_test(test & !(1 << 31)) || test & !(1 << 31) == NODE {
-            Ok(test)
-        } else {
-            Err("a test for an unknown symbol")
-        }
+    fn test(&mut self) -> Decoded<(Test, bool)> {
+        let step = Step(self.word()?);
+        let test = Test::new(self.names, step.test()).ok_or("a test for an unknown symbol")?;
+        Ok((test, step.descendant()))
     }
 
     fn twig(&mut self) -> Decoded<Twig> {
@@ -216,10 +261,10 @@ impl Decoder<'_> {
     }
 
     fn node(&mut self) -> Decoded<Node> {
-        let step = Step(self.test()?);
+        let (test, deep) = self.test()?;
         let filters = self.list(Self::pred)?;
         let positional = filters.iter().any(counts_positions);
-        Ok(Node { step, filters, positional })
+        Ok(Node { test, deep, filters, positional })
     }
 
     fn value(&mut self) -> Decoded<Value> {
@@ -240,17 +285,4 @@ fn counts_positions(p: &Pred) -> bool {
         Pred::Not(p) => counts_positions(p),
         _ => false,
     }
-}
-
-/// Does a node with this symbol pass the test? `NODE` takes everything but attributes.
-#[inline(always)]
-pub fn passes(names: &Names, sym: Sym, test: Sym) -> bool {
-    sym == test
-        || match test {
-            ANY => is_element(sym) && sym != NO_SYM,
-            ANY_ATTRIBUTE => is_attribute(sym) && sym != NO_SYM,
-            NODE => !is_attribute(sym),
-            TEXT => false,
-            _ => names.also(sym) == test,
-        }
 }

@@ -2,8 +2,8 @@
 //! failures are near, as they are in most messages; where they are not it gives up, and `bulk` decides.
 
 use super::nodes::{NodeIx, Nodes};
-use super::program::{passes, Counted, Node, Op, Pred, Twig, Value};
-use crate::names::{is_attribute, Names};
+use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};
+use crate::names::{is_attribute, Names, Sym};
 use crate::values::constants::Constants;
 use crate::values::number::number;
 
@@ -61,9 +61,7 @@ impl<'a> Search<'a> {
             }
             Pred::Not(p) => !self.holds(p, at, place, row)?,
             Pred::Exists(twig) => self.any(&twig.nodes, at, row, &mut |_, _| Ok(true))?,
-            Pred::NodeIs(test) => {
-                at != 0 && passes(self.message.names, self.message.nodes.recs[at as usize].sym, *test)
-            }
+            Pred::NodeIs(test) => at != 0 && test.passes(self.message.names, self.message.nodes.recs[at as usize].sym),
             Pred::Text { value, equal, slot } => {
                 let want = self.message.constants.get(row[*slot as usize] as u32);
                 self.strings(value, at, row, &mut |s| (s == want) == *equal)?
@@ -124,7 +122,7 @@ impl<'a> Search<'a> {
     fn first(&mut self, twig: &Twig, at: NodeIx, row: Row<'_>) -> Result<Option<NodeIx>, GaveUp> {
         let mut least = None;
         // child steps alone are searched in document order
-        let ordered = !twig.nodes.iter().any(|n| n.step.descendant());
+        let ordered = !twig.nodes.iter().any(|n| n.deep);
         self.any(&twig.nodes, at, row, &mut |_, n| {
             least = Some(least.map_or(n, |m: NodeIx| m.min(n)));
             Ok(ordered)
@@ -134,16 +132,16 @@ impl<'a> Search<'a> {
 
     /// Calls `f` for the nodes that a twig without slots finds, some perhaps several times.
     pub fn each(&mut self, twig: &Twig, at: NodeIx, mut f: impl FnMut(NodeIx)) -> Result<(), GaveUp> {
-        if let [Node { step, filters, positional: false }] = &twig.nodes[..] {
-            if filters.is_empty() && !step.descendant() {
+        if let [Node { test, deep: false, filters, positional: false }] = &twig.nodes[..] {
+            if filters.is_empty() {
                 // children by name: by far the commonest
-                let (recs, test) = (&self.message.nodes.recs, step.test());
+                let recs = &self.message.nodes.recs;
                 let end = recs[at as usize].end;
                 let mut n = at + 1;
                 while n < end {
                     self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
                     let r = &recs[n as usize];
-                    if passes(self.message.names, r.sym, test) {
+                    if test.passes(self.message.names, r.sym) {
                         f(n);
                     }
                     n = r.end;
@@ -181,32 +179,43 @@ impl<'a> Search<'a> {
         let Some((node, rest)) = trunk.split_first() else {
             return visit(self, at);
         };
+        if at == 0 && !rest.is_empty() {
+            if let Some((pivot, sym)) = self.pivot(trunk) {
+                return self.any_around(trunk, pivot, sym, row, visit);
+            }
+        }
         if node.positional {
             return self.any_counted(node, rest, at, row, visit);
         }
-        let recs = &self.message.nodes.recs;
-        let end = recs[at as usize].end;
-        let test = node.step.test();
-        let deep = node.step.descendant();
-        let attributes = is_attribute(test);
+        let nodes = self.message.nodes;
+        let end = nodes.recs[at as usize].end;
+        if node.deep {
+            if let Test::Exactly(sym) = node.test {
+                // only the nodes of that name
+                let mut n = nodes.first_of(sym);
+                while n < end {
+                    self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+                    if n > at && self.passes_filters(node, n, row)? && self.any(rest, n, row, visit)? {
+                        return Ok(true);
+                    }
+                    n = nodes.next_of(n);
+                }
+                return Ok(false);
+            }
+        }
+        let attributes = node.test.is_attribute();
         let mut n = at + 1;
         while n < end {
             self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
-            let r = &recs[n as usize];
-            if passes(self.message.names, r.sym, test) {
-                let mut ok = true;
-                for f in &node.filters {
-                    if !self.holds(f, n, (1, 1), row)? {
-                        ok = false;
-                        break;
-                    }
-                }
-                if ok && self.any(rest, n, row, visit)? {
-                    return Ok(true);
-                }
+            let r = &nodes.recs[n as usize];
+            if node.test.passes(self.message.names, r.sym)
+                && self.passes_filters(node, n, row)?
+                && self.any(rest, n, row, visit)?
+            {
+                return Ok(true);
             }
             // attributes come right after their element's start, before its content
-            if deep {
+            if node.deep {
                 n += 1;
             } else if attributes && !is_attribute(r.sym) {
                 return Ok(false);
@@ -215,6 +224,78 @@ impl<'a> Search<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// The step of a trunk below the document whose name the fewest nodes have. Everything up to it can be checked from
+    /// there upwards, unless positions count.
+    fn pivot(&self, trunk: &[Node]) -> Option<(usize, Sym)> {
+        let upward = trunk.iter().position(|n| n.positional).unwrap_or(trunk.len());
+        let named = trunk[..upward].iter().enumerate().filter_map(|(i, n)| match n.test {
+            Test::Exactly(sym) => Some((i, sym)),
+            _ => None,
+        });
+        named.min_by_key(|&(_, sym)| self.message.nodes.count_of(sym))
+    }
+
+    fn any_around(
+        &mut self,
+        trunk: &[Node],
+        pivot: usize,
+        sym: Sym,
+        row: Row<'_>,
+        visit: &mut dyn FnMut(&mut Self, NodeIx) -> Answer,
+    ) -> Answer {
+        let nodes = self.message.nodes;
+        let filtered = trunk[..=pivot].iter().any(|n| !n.filters.is_empty());
+        let mut n = nodes.first_of(sym);
+        while n != NodeIx::MAX {
+            if self.above(&trunk[..=pivot], n, None)?
+                && (!filtered || self.above(&trunk[..=pivot], n, Some(row))?)
+                && self.any(&trunk[pivot + 1..], n, row, visit)?
+            {
+                return Ok(true);
+            }
+            n = nodes.next_of(n);
+        }
+        Ok(false)
+    }
+
+    /// Do a node, which passes the last step's test, and its ancestors fit the steps from the document? Without a row
+    /// the filters are left out.
+    fn above(&mut self, steps: &[Node], n: NodeIx, row: Option<Row<'_>>) -> Answer {
+        self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
+        let Some((node, before)) = steps.split_last() else { return Ok(true) };
+        let recs = &self.message.nodes.recs;
+        let mut p = recs[n as usize].parent;
+        let fits = match before.last() {
+            None => node.deep || p == 0,
+            Some(prev) => loop {
+                if p == 0 {
+                    break false;
+                }
+                if prev.test.passes(self.message.names, recs[p as usize].sym) && self.above(before, p, row)? {
+                    break true;
+                }
+                if !node.deep {
+                    break false;
+                }
+                p = recs[p as usize].parent;
+            },
+        };
+        match row {
+            Some(row) if fits => self.passes_filters(node, n, row),
+            _ => Ok(fits),
+        }
+    }
+
+    #[inline]
+    fn passes_filters(&mut self, node: &Node, n: NodeIx, row: Row<'_>) -> Answer {
+        for f in &node.filters {
+            if !self.holds(f, n, (1, 1), row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A step with positional filters: positions count per parent.
@@ -227,7 +308,7 @@ impl<'a> Search<'a> {
         visit: &mut dyn FnMut(&mut Self, NodeIx) -> Answer,
     ) -> Answer {
         let recs = &self.message.nodes.recs;
-        let end = if node.step.descendant() { recs[at as usize].end } else { at + 1 };
+        let end = if node.deep { recs[at as usize].end } else { at + 1 };
         let mut parent = at;
         while parent < end {
             self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
@@ -264,7 +345,7 @@ pub fn children(message: &Message<'_>, parent: NodeIx, node: &Node) -> Vec<NodeI
     let mut list = vec![];
     let mut n = parent + 1;
     while n < end {
-        if passes(message.names, recs[n as usize].sym, node.step.test()) {
+        if node.test.passes(message.names, recs[n as usize].sym) {
             list.push(n);
         }
         n = recs[n as usize].end;

@@ -21,6 +21,10 @@ pub struct Access {
 pub struct Shape {
     pub program: Program,
     pub access: Vec<Access>,
+    /// Further paths that every message which satisfies the shape has: checked before the program is run.
+    pub guards: Vec<Access>,
+    /// The one access path and the guards are all there is to the pattern: they decide it.
+    pub exact: bool,
     star: Option<Star>,
     /// For each slot the column it has in buckets; `u32::MAX` where it is the bucket's own.
     column_of: Vec<u32>,
@@ -36,7 +40,17 @@ pub struct Bucket {
     /// The number by which the path engine knows the bucket, and its paths there.
     pub item: u32,
     pub paths: Vec<PathId>,
+    /// Guards that all rows have in common, by their index in the shape: the item and the constant of each.
+    pub guards: Vec<Guard>,
     key: (u32, Box<[Sym]>),
+}
+
+/// A path of its own in the path engine, shared by all buckets that it guards.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    pub index: u32,
+    pub item: u32,
+    constant: u64,
 }
 
 #[derive(Default)]
@@ -48,7 +62,7 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn add_shape(&mut self, program: Program, access: Vec<Access>) -> u32 {
+    pub fn add_shape(&mut self, program: Program, access: Vec<Access>, guards: Vec<Access>, exact: bool) -> u32 {
         let star = Star::new(&program.pred);
         // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
         let shared = match &access[..] {
@@ -65,7 +79,7 @@ impl Store {
                 next - 1
             })
             .collect();
-        self.shapes.push(Shape { program, access, star, column_of, subscriptions: 0 });
+        self.shapes.push(Shape { program, access, guards, exact, star, column_of, subscriptions: 0 });
         self.shapes.len() as u32 - 1
     }
 
@@ -83,8 +97,16 @@ impl Store {
         let s = &self.shapes[shape as usize];
         let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
         let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
-        let bucket =
-            Bucket { shape, fixed, columns: vec![vec![]; columns], subs: vec![], item, paths, key: key.clone() };
+        let bucket = Bucket {
+            shape,
+            fixed,
+            columns: vec![vec![]; columns],
+            subs: vec![],
+            item,
+            paths,
+            guards: vec![],
+            key: key.clone(),
+        };
         let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
         if b as usize == self.buckets.len() {
             self.buckets.push(Some(bucket));
@@ -93,6 +115,30 @@ impl Store {
         }
         self.keys.insert(key, b);
         b
+    }
+
+    /// Guards of a new bucket.
+    pub fn set_guards(&mut self, bucket: u32, items: impl Iterator<Item = u32>, row: &[u64]) {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
+        let guards = &self.shapes[b.shape as usize].guards;
+        let constant = |g: &Access| g.slot.map_or(0, |s| row[s as usize]);
+        let each = items.zip(guards).enumerate();
+        b.guards = each.map(|(i, (item, g))| Guard { index: i as u32, item, constant: constant(g) }).collect();
+    }
+
+    /// Takes away the guards that a new row does not share; answers their items.
+    pub fn drop_guards(&mut self, bucket: u32, row: &[u64]) -> Vec<u32> {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return vec![] };
+        let guards = &self.shapes[b.shape as usize].guards;
+        let mut gone = vec![];
+        b.guards.retain(|g| {
+            let same = guards[g.index as usize].slot.is_none_or(|s| row[s as usize] == g.constant);
+            if !same {
+                gone.push(g.item);
+            }
+            same
+        });
+        gone
     }
 
     /// Appends a row; answers its place.
@@ -129,6 +175,12 @@ impl Store {
         (None, gone)
     }
 
+    /// The items that a message must have, besides the bucket's own, to satisfy any of its subscriptions.
+    #[inline]
+    pub fn guards(&self, bucket: u32) -> &[Guard] {
+        self.buckets[bucket as usize].as_ref().map_or(&[], |b| &b.guards)
+    }
+
     /// The constants of a row, by slot.
     pub fn row(&self, bucket: u32, row: u32, out: &mut Vec<u64>) {
         out.clear();
@@ -146,6 +198,9 @@ impl Store {
     pub fn evaluate(&self, bucket: u32, message: Message<'_>, fuel: u32, scratch: &mut Scratch, out: &mut Vec<u32>) {
         let Some(b) = self.buckets[bucket as usize].as_ref() else { return };
         let shape = &self.shapes[b.shape as usize];
+        if shape.exact && b.guards.len() == shape.guards.len() {
+            return out.extend_from_slice(&b.subs);
+        }
         let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
         if b.subs.len() > 1 {
             if let Some(star) = &shape.star {

@@ -193,8 +193,9 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         if let Some(parent) = frames.last_mut() {
             parent.levels = parent.levels.max(levels + 1);
         }
-        // What begins like the end of `]]>` is written differently after `]`: see `text`.
-        if text.is_some_and(|text| !matches!(text.first(), Some(b']' | b'>' | b'&'))) {
+        // What begins like this is written differently after `]` or CR: see `text`.
+        let depends = |c: &u8| matches!(c, b']' | b'>' | b'\n' | b'&');
+        if text.is_some_and(|text| !text.first().is_some_and(depends)) {
             let part = (from, self.out.len());
             self.expansions[id] = Some(Expansion { part, cost: self.budget.spent - spent, levels });
         }
@@ -211,6 +212,11 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 self.out.make(b"&gt;", place.of(pos));
                 pos += part.len();
             }
+        }
+        // Nor are CR and LF one line end when a reference stands between them.
+        if text[start..end].starts_with(b"\n") && self.out.ends_with(b"\r") {
+            self.out.make(b"&#10;", place.of(pos));
+            pos += 1;
         }
         if !place.is_document() {
             // Line ends of the document have been normalised: a CR comes from a reference and is to stay.

@@ -33,6 +33,12 @@ fn line_ends_and_cdata_ends_survive_expansion() {
     says(with("<!ENTITY e ']>'>", "<a>]&e; ]&e;</a>"), "<a>«]]> ]]>»</>");
     says(with("<!ENTITY e '<![CDATA[&#13;]>]]>'>", "<a>]&e;</a>"), "<a>«]\r]>»</>");
     wrong("<!ENTITY e ']]>'>", "<a>&e;</a>", "cdata-end-in-text");
+    for skipped in ["SYSTEM 'x'", "''", "'&f;'><!ENTITY f ''"] {
+        let subset = format!("<!ENTITY e {skipped}>");
+        says(with(&subset, "<a>\r&e;\n\r&e;\n</a>"), "<a>«\n\n\n\n»</>");
+    }
+    says(with("<!ENTITY e '\n'>", "<a>\n&e;\r&e;\r&e;\n</a>"), "<a>«\n\n\n\n\n\n\n»</>");
+    says("<!DOCTYPE a SYSTEM 'x'><a>\r&e;\n</a>", "<a>«\n\n»</>");
 }
 
 #[test]
