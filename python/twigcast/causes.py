@@ -9,10 +9,10 @@ from twigcast.errors import Span, caret
 from twigcast.lang import ast, positions
 from twigcast.lang.printer import is_any_depth
 from twigcast.lang.values import FLIPPED, to_number, to_string
-from twigcast.message_tree import Context, Found, MessageTree, along, at, nth, where
+from twigcast.message_tree import Context, Found, MessageTree, along, at, where
 from twigcast.near_misses import closeness, name_text, quote, there_instead, value_hints
 
-_CANDIDATES = 32
+_CANDIDATES = 200
 _VALUES = 3
 _NOWHERE = Span(0, 0)
 _WHERE = {
@@ -234,7 +234,7 @@ class Search:
 
     def counted(self, nodes: ast.Expr) -> list[Context]:
         count = self.tree.count(nodes)
-        return [Context(nth(nodes, n), n, count) for n in range(1, min(count, _CANDIDATES) + 1)]
+        return [Context(one, n, count) for n, one in enumerate(self.tree.each(nodes, _CANDIDATES), 1)]
 
     def candidates(self, before: ast.Expr, step: ast.AxisStep, predicate: ast.Expr) -> list[Context]:
         """The nodes that a step finds and the filters before have left, each with its position."""
@@ -242,10 +242,9 @@ class Search:
             return self.counted(along(before, (step,)))
         found: list[Context] = []
         parents = where(before, ast.LocationPath(False, (step,), _NOWHERE))
-        for n in range(1, min(self.tree.count(parents), _CANDIDATES) + 1):
-            parent = nth(parents, n)
+        for parent in self.tree.each(parents, _CANDIDATES):
             last = self.tree.count(along(parent, (step,)))
-            for position in range(1, min(last, _CANDIDATES) + 1):
+            for position in range(1, min(last, _CANDIDATES - len(found)) + 1):
                 chosen = replace(step, predicates=(*step.predicates, ast.Number(float(position), _NOWHERE)))
                 found.append(Context(along(parent, (chosen,)), position, last))
         return found

@@ -128,6 +128,13 @@ class MessageTree:
             head.append(Found("document", "/", value=self.string(DOCUMENT)))
         return (head + [self._found(one) for one in self._head(nodes, most)])[:most]
 
+    def each(self, nodes: ast.Expr, most: int) -> list[ast.Expr]:
+        """Expressions for the first nodes one by one, quick to evaluate where they are elements."""
+        found = self._head(nodes, most)
+        if len(found) < min(most, self.count(nodes)) or not all(type(one) is etree._Element for one in found):
+            return [nth(nodes, n) for n in range(1, min(most, self.count(nodes)) + 1)]
+        return [_location(one) for one in found if isinstance(one, etree._Element)]
+
     def names(self, nodes: ast.Expr, most: int) -> list[tuple[str, str]]:
         """The distinct names (URI, local) of the first elements and attributes among the nodes, as they come."""
         found: dict[tuple[str, str], None] = {}
@@ -200,6 +207,18 @@ def _starts(xml: bytes) -> list[tuple[int, int]]:
     with suppress(expat.ExpatError, LookupError, ValueError):
         parser.Parse(xml, True)
     return found
+
+
+def _location(element: etree._Element) -> ast.Expr:
+    """The way to an element by position alone."""
+    steps: list[ast.AxisStep] = []
+    node: etree._Element | None = element
+    while node is not None:
+        before = sum(1 for _ in node.itersiblings(etree.Element, preceding=True))
+        any_name = ast.NameTest(None, None, _NOWHERE)
+        steps.append(ast.AxisStep("child", any_name, (ast.Number(before + 1.0, _NOWHERE),), _NOWHERE))
+        node = node.getparent()
+    return ast.LocationPath(True, tuple(reversed(steps)), _NOWHERE)
 
 
 def _path(element: etree._Element) -> str:
