@@ -37,7 +37,7 @@ def test_explain(run: Any, folder: Any) -> None:
     assert done.returncode == 0 and "//b" in done.stdout
     folder({"s.txt": "/a\n/b\n/a\n"})
     shown = json.loads(run("explain", "--format", "json", "-s", "s.txt", "/a").stdout)
-    assert (shown["query"], shown["shared_with"]) == ("/a", 2)
+    assert (shown["query"], shown["sharing"]["path"]) == ("/a", 2)
     assert run("explain", "--ns", "p=urn:x", "/p:a").returncode == 0
     done = run("explain", "/a/[")
     assert done.returncode == 2 and done.stderr.splitlines()[1:3] == ["  /a/[", "     ^"]
