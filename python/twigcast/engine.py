@@ -281,7 +281,7 @@ class Engine:
         self._ids, self._history = ids, history
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
-        """Writes what has changed since a version. Changes are known from the first time the set was saved or opened."""
+        """Writes what has changed since a version. Changes are known from the first save or opening of the set on."""
         from twigcast import delta
 
         delta.save_delta(self, Path(path), since_version)

@@ -75,7 +75,7 @@ def check(residual: Residual) -> etree.XPath:
     return etree.XPath(f"boolean({residual.xpath})", namespaces=dict(residual.prefixes) or None, smart_strings=False)
 
 
-class _Nothing(etree.Resolver):
+class _Nothing(etree.Resolver):  # type: ignore[misc]
     """Nothing external is ever opened: it reads as empty."""
 
     def resolve(self, system_url: str, public_id: str, context: Any) -> Any:

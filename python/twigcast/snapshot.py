@@ -1,4 +1,4 @@
-"""A compiled set of subscriptions in one file: the kernel's part, the ids by number, and what few subscriptions have."""
+"""A compiled set of subscriptions in one file: the kernel's part, the ids by number, and what a few of them have."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Ta
     engine._next_id = meta["next_id"]
     used = pa.array(engine.kernel.subscriptions())
     known = engine._ids.array.is_valid()
-    if len(known) > len(used) or not used.slice(0, len(known)).equals(known) or pc.sum(used).as_py() not in (None, pc.sum(known).as_py()):
+    fits = len(known) <= len(used) and used.slice(0, len(known)).equals(known)
+    if not fits or pc.sum(used).as_py() not in (None, pc.sum(known).as_py()):
         raise ValueError("a subscription without an id")
     for number, kind, value in zip(*(few.column(name).to_pylist() for name in _EXTRAS_SCHEMA.names), strict=True):
         if number >= len(known) or not known[number].as_py():
