@@ -3,6 +3,7 @@ use pyo3::prelude::*;
 
 mod arrow;
 mod engine;
+mod results;
 mod xml;
 
 #[pymodule]

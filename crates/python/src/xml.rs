@@ -31,6 +31,8 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             "max_expansion" => limits.max_expansion = value.extract()?,
             "max_amplification" => limits.max_amplification = value.extract()?,
             "max_entity_depth" => limits.max_entity_depth = value.extract()?,
+            "max_result_nodes" => limits.max_result_nodes = value.extract()?,
+            "max_result_bytes" => limits.max_result_bytes = value.extract()?,
             _ => return Err(PyKeyError::new_err(format!("unknown limit {key}"))),
         }
     }
