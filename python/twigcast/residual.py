@@ -127,5 +127,17 @@ def check(residual: Residual) -> etree.XPath:
 def parse(xml: bytes | str) -> etree._ElementTree:
     """A message that our own reader has accepted, as libxml2 sees it: nothing external is opened."""
     data = xml.encode() if isinstance(xml, str) else xml
-    parser = etree.XMLParser(resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=True)
-    return etree.ElementTree(etree.fromstring(data, parser))
+    try:
+        tree = _parse(data)
+    except etree.XMLSyntaxError:  # such as for an entity that only a DTD which is not read may declare
+        return _parse(_kernel.plain(data))
+    if tree.docinfo.internalDTD is None:
+        return tree
+    # With default attributes libxml2 opens the external subset; without any DTD it would not know what id() finds.
+    is_internal = tree.docinfo.system_url is None and tree.docinfo.public_id is None
+    return _parse(data, attribute_defaults=True) if is_internal else _parse(_kernel.plain(data))
+
+
+def _parse(data: bytes, *, attribute_defaults: bool = False) -> etree._ElementTree:
+    options = {"attribute_defaults": attribute_defaults, "load_dtd": False, "no_network": True, "huge_tree": True}
+    return etree.ElementTree(etree.fromstring(data, etree.XMLParser(resolve_entities="internal", **options)))

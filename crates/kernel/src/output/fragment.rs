@@ -43,7 +43,6 @@ impl Fragments {
     }
 
     fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) {
-        let start = self.bytes.len();
         match nodes.recs[n as usize].sym {
             _ if n == 0 => {
                 let mut child = 1;
@@ -51,22 +50,15 @@ impl Fragments {
                     self.render(src, nodes, child); // an element, comment or PI: no deeper than this
                     child = nodes.recs[child as usize].end;
                 }
-                return;
             }
             sym if sym == TEXT || is_attribute(sym) => {
                 escape(nodes.value(src, n, &mut self.value), &mut self.bytes);
-                return;
             }
             COMMENT | INSTRUCTION => {
                 let place = nodes.place(n);
                 self.bytes.extend_from_slice(&src[place.start as usize..place.end as usize]);
-                return;
             }
             _ => self.element(src, nodes, n),
-        }
-        if refers_to_unknown(&self.bytes[start..]) {
-            let raw = self.bytes.split_off(start);
-            without_unknown(&raw, &mut self.bytes);
         }
     }
 
@@ -78,10 +70,10 @@ impl Fragments {
         for d in self.scopes.inherited(src, nodes, n) {
             if !d.undeclares {
                 self.bytes.push(b' ');
-                self.bytes.extend_from_slice(&src[d.attribute.0 as usize..d.attribute.1 as usize]);
+                push_standalone(&src[d.attribute.0 as usize..d.attribute.1 as usize], &mut self.bytes);
             }
         }
-        self.bytes.extend_from_slice(&src[name_end..end]);
+        push_standalone(&src[name_end..end], &mut self.bytes);
     }
 }
 
@@ -102,10 +94,14 @@ fn is_known(raw: &[u8]) -> bool {
     [&b"&#"[..], b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"].iter().any(|known| raw.starts_with(known))
 }
 
-/// Where a DTD is not read, references to entities that it may declare are left; they stand for nothing, and without
-/// the DTD they are errors.
-fn refers_to_unknown(raw: &[u8]) -> bool {
-    memchr_iter(b'&', raw).any(|at| !is_known(&raw[at..]))
+/// Appends markup of the plain document. Where a DTD is not read, references to entities that it may declare are left
+/// in there; they stand for nothing, and without the DTD they would be errors.
+pub fn push_standalone(raw: &[u8], out: &mut Vec<u8>) {
+    if memchr_iter(b'&', raw).all(|at| is_known(&raw[at..])) {
+        out.extend_from_slice(raw);
+    } else {
+        without_unknown(raw, out);
+    }
 }
 
 /// The markup without references to unknown entities. In comments, PIs and CDATA sections `&` means itself.
