@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +58,7 @@ class Residuals:
     def keep_lists(self, xml: pa.Array, matches: pa.ListArray) -> pa.ListArray:
         """The same for a column of messages and their lists of matches."""
         flat = matches.flatten()
-        wrong = [at for at, _, number, tree in self._doubtful(xml, matches, flat) if not self._checks[number](tree)]
+        wrong = [at for at, number, tree in self._doubtful(xml, matches, flat) if not self._checks[number](tree)]
         return _without(wrong, matches, flat)
 
     def select(self, xml: bytes, found: list[_kernel.Selected], limits: Limits) -> list[_kernel.Selected]:
@@ -78,7 +79,7 @@ class Residuals:
         selected: list[_kernel.Selected] = []
         room = _MOST_BYTES
         tree = None
-        for at, _, number, message in self._doubtful(xml, matches, flat.field("subscription")):
+        for at, number, message in self._doubtful(xml, matches, flat.field("subscription")):
             if not self._checks[number](message):
                 wrong.append(at)
             elif number in self._selecting:
@@ -93,10 +94,8 @@ class Residuals:
             flat = pa.concat_arrays([flat, more.cast(flat.type)]).take(pa.array(places))
         return _without(wrong, matches, flat)
 
-    def _doubtful(
-        self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array
-    ) -> Iterator[tuple[int, int, int, etree._ElementTree]]:
-        """The matches that are not sure: place among all, row, number of the subscription, and the message."""
+    def _doubtful(self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array) -> Iterator[tuple[int, int, Any]]:
+        """The matches that are not sure: place among all, number of the subscription, and the message."""
         if self._numbers is None:
             self._numbers = pa.array(sorted(self._checks), pa.uint32())
         doubtful = pc.indices_nonzero(pc.is_in(numbers, self._numbers))
@@ -105,7 +104,7 @@ class Residuals:
         for at, row, number in zip(doubtful.to_pylist(), rows, numbers.take(doubtful).to_pylist(), strict=True):
             if row != last:
                 last, tree = row, parse(xml[row].as_py())
-            yield at, row, number, tree
+            yield at, number, tree
 
 
 def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.ListArray:
@@ -130,14 +129,22 @@ def parse(xml: bytes | str) -> etree._ElementTree:
     try:
         tree = _parse(data)
     except etree.XMLSyntaxError:  # such as for an entity that only a DTD which is not read may declare
-        return _parse(_kernel.plain(data))
-    if tree.docinfo.internalDTD is None:
+        return _plain(data)
+    dtd: Any = tree.docinfo.internalDTD
+    if dtd is None:
         return tree
     # With default attributes libxml2 opens the external subset; without any DTD it would not know what id() finds.
-    is_internal = tree.docinfo.system_url is None and tree.docinfo.public_id is None
-    return _parse(data, attribute_defaults=True) if is_internal else _parse(_kernel.plain(data))
+    is_internal = dtd.system_url is None and dtd.external_id is None
+    return _parse(data, attribute_defaults=True) if is_internal else _plain(data)
 
 
-def _parse(data: bytes, *, attribute_defaults: bool = False) -> etree._ElementTree:
-    options = {"attribute_defaults": attribute_defaults, "load_dtd": False, "no_network": True, "huge_tree": True}
-    return etree.ElementTree(etree.fromstring(data, etree.XMLParser(resolve_entities="internal", **options)))
+def _plain(data: bytes) -> etree._ElementTree:
+    # what is left to recover from are rules that only libxml2 has, such as that the name of a namespace is a URI
+    return _parse(_kernel.plain(data), recover=True)
+
+
+def _parse(data: bytes, *, attribute_defaults: bool = False, recover: bool = False) -> etree._ElementTree:
+    options: Any = {"load_dtd": False, "no_network": True, "huge_tree": True}
+    options |= {"attribute_defaults": attribute_defaults, "recover": recover}
+    parser = etree.XMLParser(**options, resolve_entities="internal")  # type: ignore[arg-type,unused-ignore]
+    return etree.ElementTree(etree.fromstring(data, parser))

@@ -86,7 +86,8 @@ class Selecting:
 
         Namespace nodes, which lxml gives as pairs, are left out.
         """
-        found = {tree.number(node): node for node in self._nodes(tree.tree) if not isinstance(node, tuple)}
+        nodes: Any = self._nodes(tree.tree)
+        found = {tree.number(node): node for node in nodes if not isinstance(node, tuple)}
         if self._document(tree.tree):
             found[0] = tree.tree
         numbers = sorted(found)
