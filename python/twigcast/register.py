@@ -10,6 +10,7 @@ from twigcast.pattern import Step
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, alternatives
+from twigcast.plan.select import Selector, selector
 from twigcast.shape import Template
 
 _DESCENDANT = 1 << 31
@@ -53,6 +54,7 @@ class Register:
         self.shapes: dict[Template, int] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
         self._by_program: dict[tuple[object, ...], int] | None = None
+        self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -60,9 +62,17 @@ class Register:
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
         self._rows: dict[int, tuple[list[int], list[str | float]]] = {}
+        self._wants: list[tuple[int, bool, int, list[str | float]]] = []
 
-    def queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+    def queue(self, index: int, template: Template, constants: Sequence[str | float], result: str = "match") -> None:
         """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
+        wanted = None if result == "match" or template.plan.residual is not None else self._selector(template)
+        self._queue(index, template, constants)
+        if wanted is not None:
+            number, selector = wanted
+            self._wants.append((index, result == "fragments", number, selector.constants(constants)))
+
+    def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
         plan = template.plan
         if plan.program is None:
             for path in plan.paths:
@@ -76,6 +86,16 @@ class Register:
         indexes, rows = self._rows.setdefault(shape, ([], []))
         indexes.append(index)
         rows.extend(constants)
+
+    def _selector(self, template: Template) -> tuple[int, Selector]:
+        if template.selector is None:
+            made = selector(template.plan)
+            program = tuple(encode(made.program, self.codes.__getitem__))
+            known = self._selectors.get(program)
+            if known is None:
+                known = self._selectors[program] = self.kernel.add_selector(program)
+            template.selector = known, made
+        return template.selector
 
     def _path(self, path: ValuePath, constants: Sequence[str | float]) -> None:
         for codes in self.codes.path(path, constants):
@@ -105,5 +125,7 @@ class Register:
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
         for shape, (indexes, rows) in self._rows.items():
             self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
+        for index, fragments, number, row in self._wants:
+            self.kernel.want(numbers[index], fragments, number, row)
         self.clear()
         return numbers

@@ -12,6 +12,7 @@ use crate::paths::index::PathIndex;
 use crate::paths::nfa::Nfa;
 use crate::paths::{PathId, Step};
 use crate::shapes::program::{Program, Slot};
+use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
 use crate::values::constants::Constants;
 use std::collections::HashMap;
@@ -44,6 +45,7 @@ pub struct Engine {
     pub(crate) fsms: Fsms,
     pub(crate) constants: Constants,
     pub(crate) store: Store,
+    pub(crate) wanted: Wanted,
     /// Some subscription needs more than paths.
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
@@ -88,6 +90,7 @@ impl Engine {
             fsms: Fsms::default(),
             constants: Constants::default(),
             store: Store::default(),
+            wanted: Wanted::default(),
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
@@ -222,14 +225,10 @@ impl Engine {
         if !self.are_reserved(numbers) {
             return Err("every subscription needs a reserved number");
         }
-        let word = |(slot, &x): (&Slot, &f64)| match slot {
-            Slot::Str => x as u64,
-            Slot::Num => x.to_bits(),
-        };
         let mut row = vec![];
         for (i, &number) in numbers.iter().enumerate() {
             row.clear();
-            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(word));
+            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(|(slot, &x)| slot.word(x)));
             self.add_row(shape, number, &row)?;
         }
         Ok(())
@@ -325,6 +324,19 @@ impl Engine {
         }
     }
 
+    /// A selector, in its encoding: what `want` says that subscriptions select.
+    pub fn add_selector(&mut self, words: &[u32]) -> Result<u32, &'static str> {
+        self.wanted.add_selector(words, &self.index.names)
+    }
+
+    /// From now on matches of the subscription come with what the selector finds, given constants as `add_rows` has.
+    pub fn want(&mut self, sub: u32, form: Form, selector: u32, row: &[f64]) -> Result<(), &'static str> {
+        if matches!(self.number_of(sub), Number::Free | Number::Bucket(_) | Number::Guard { .. }) {
+            return Err("no such subscription");
+        }
+        self.wanted.add(sub, form, selector, row, self.constants.len())
+    }
+
     /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
     /// `sub_ends[j]` of the paths.
     pub fn add_many(
@@ -383,6 +395,7 @@ impl Engine {
             }
             Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
         }
+        self.wanted.remove(sub);
         self.subscriptions -= 1;
         true
     }
@@ -432,6 +445,10 @@ impl Engine {
     }
 
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + self.numbers.capacity() * 12 + self.constants.bytes() + self.store.bytes()
+        self.index.bytes()
+            + self.numbers.capacity() * 12
+            + self.constants.bytes()
+            + self.store.bytes()
+            + self.wanted.bytes()
     }
 }

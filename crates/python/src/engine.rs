@@ -2,6 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::pool::Pool;
+use crate::results::{self, Selected};
 use crate::xml::{error, limits, Error};
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{
@@ -18,7 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
 use twigcast_kernel::matcher::Matcher;
+use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
+use twigcast_kernel::shapes::select::Form;
 use twigcast_kernel::shapes::store::Access;
 use twigcast_kernel::xml::{Limits, XmlError};
 
@@ -153,14 +156,30 @@ impl Engine {
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
-            let rows: Vec<f64> = constants
-                .into_iter()
-                .map(|c| match c {
-                    Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
-                    Constant::Number(x) => x,
-                })
-                .collect();
+            let rows = numbered(&mut kernel, constants);
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// A selector, by its program.
+    fn add_selector(&self, py: Python<'_>, program: Vec<u32>) -> PyResult<u32> {
+        py.detach(|| self.write().add_selector(&program)).map_err(PyValueError::new_err)
+    }
+
+    /// From now on `select_one` and `select_column` tell what a subscription selects: fragments, or the ids of nodes.
+    fn want(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        fragments: bool,
+        selector: u32,
+        constants: Vec<Constant>,
+    ) -> PyResult<()> {
+        let form = if fragments { Form::Fragments } else { Form::Nodes };
+        py.detach(|| {
+            let mut kernel = self.write();
+            let row = numbered(&mut kernel, constants);
+            kernel.want(number, form, selector, &row).map_err(PyValueError::new_err)
         })
     }
 
@@ -193,6 +212,49 @@ impl Engine {
             let read = self.with_matcher(|kernel, matcher| matcher.read_sorted(kernel, xml, &limits, &mut out));
             (out, read.err().map(error))
         }))
+    }
+
+    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, complete).
+    #[pyo3(signature = (xml, limits=None))]
+    fn select_one(
+        &self,
+        py: Python<'_>,
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Vec<Selected>, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        let (mut found, mut selected) = (vec![], Results::default());
+        let read = py.detach(|| {
+            self.with_matcher(|kernel, matcher| matcher.select(kernel, xml, &limits, &mut found, &mut selected))
+        });
+        Ok((results::listed(py, &found, &selected), read.err().map(error)))
+    }
+
+    /// As `match_column`, in ascending order and with what each subscription selects: (matches: list<struct>, error).
+    #[pyo3(signature = (column, start, max_matches, max_bytes, limits=None))]
+    fn select_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        start: usize,
+        max_matches: usize,
+        max_bytes: usize,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(ArrowData, usize)> {
+        let limits = self::limits(limits)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let (data, next) = py.detach(|| {
+            let (mut found, mut selected) = (vec![], Results::default());
+            let mut offsets: Vec<i32> = vec![0];
+            let (errors, next) = self.each_row(&rows, start, |kernel, matcher, xml| {
+                let read = matcher.select(kernel, xml, &limits, &mut found, &mut selected);
+                offsets.push(found.len() as i32);
+                (read, found.len() < max_matches && selected.size() < max_bytes)
+            });
+            (table(results::lists(found, offsets, selected), errors), next)
+        });
+        Ok((export(data), next))
     }
 
     /// Matches the messages of a column from row `start` on, until there are `max_matches`. Answers a struct array
@@ -298,6 +360,29 @@ impl Engine {
     ) -> (ArrayRef, usize) {
         let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
+        let (errors, next) = self.each_row(rows, start, |kernel, matcher, xml| {
+            let read = match order {
+                Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
+                Order::Any => matcher.read(kernel, xml, limits, &mut found),
+                Order::None => matcher.recognise(kernel, xml, limits),
+            };
+            offsets.push(found.len() as i32);
+            (read, found.len() < max_matches)
+        });
+        let item = Arc::new(Field::new("item", DataType::UInt32, false));
+        let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
+        let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
+        (table(matches, errors), next)
+    }
+
+    /// Calls `read` for the messages from row `start` on, until it says that there is no room for more. Answers what
+    /// was wrong with them, and the first row not read.
+    fn each_row(
+        &self,
+        rows: &Rows<'_>,
+        start: usize,
+        mut read: impl FnMut(&Kernel, &mut Matcher, &[u8]) -> (Result<(), XmlError>, bool),
+    ) -> (Errors, usize) {
         let mut errors = Errors::default();
         let mut row = start;
         let mut more = row < rows.len();
@@ -305,22 +390,17 @@ impl Engine {
             self.with_matcher(|kernel, matcher| {
                 while more {
                     let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    let read = match order {
-                        Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
-                        Order::Any => matcher.read(kernel, xml, limits, &mut found),
-                        Order::None => matcher.recognise(kernel, xml, limits),
-                    };
+                    let (read, room) = read(kernel, matcher, xml);
                     errors.push(read.err());
-                    offsets.push(found.len() as i32);
                     row += 1;
-                    more = row < rows.len() && found.len() < max_matches;
+                    more = row < rows.len() && room;
                     if matcher.is_overworked(kernel) {
                         break;
                     }
                 }
             });
         }
-        (result(self.pool.lend(found), offsets, errors), row)
+        (errors, row)
     }
 }
 
@@ -389,10 +469,16 @@ impl Errors {
     }
 }
 
-fn result(found: ScalarBuffer<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
-    let item = Arc::new(Field::new("item", DataType::UInt32, false));
-    let values = Arc::new(UInt32Array::new(found, None));
-    let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
+/// The numbers of constants, those of strings in place of these.
+fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
+    let number = |c| match c {
+        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+        Constant::Number(x) => x,
+    };
+    constants.into_iter().map(number).collect()
+}
+
+fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),
         ("line", Arc::new(errors.line.finish())),
