@@ -173,8 +173,9 @@ impl Engine {
         number: u32,
         fragments: bool,
         selector: u32,
-        constants: Vec<Constant>,
+        constants: &Bound<'_, PyList>,
     ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         let form = if fragments { Form::Fragments } else { Form::Nodes };
         py.detach(|| {
             let mut kernel = self.write();
