@@ -14,7 +14,8 @@ import pyarrow as pa
 from twigcast import _kernel
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, Span
-from twigcast.ids import Ids, SubscriptionId
+from twigcast.ids import Ids, is_id
+from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
@@ -178,7 +179,7 @@ class Engine:
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()
         for id in ids:
-            if not _is_id(id):
+            if not is_id(id):
                 raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
             if id in self._ids or id in seen:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
@@ -194,7 +195,7 @@ class Engine:
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
-            if not _is_id(id) or id not in self._ids:
+            if not is_id(id) or id not in self._ids:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._ids.pop(id)
             self.kernel.remove(number)
@@ -281,7 +282,7 @@ class Engine:
         self._ids, self._history = ids, history
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
-        """Writes what has changed since a version. Changes are known from the first time the set was saved or opened."""
+        """Writes what has changed since a version. Changes are known since the set was first saved or opened."""
         from twigcast import delta
 
         delta.save_delta(self, Path(path), since_version)
@@ -291,12 +292,6 @@ class Engine:
         from twigcast import delta
 
         delta.apply(self, Path(path))
-
-
-def _is_id(id: Any) -> bool:
-    if isinstance(id, str):
-        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
-    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
 _TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
