@@ -11,11 +11,12 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.ids import SubscriptionId
+from twigcast.ids import SubscriptionId, is_id
 from twigcast.sealed import Format
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class History:
         if not subscriptions:
             return
         if self.tag is not None and len(subscriptions) <= MAX_BATCH:
-            self._record(len(subscriptions), [_as_dict(s) for s in subscriptions])
+            self._record(len(subscriptions), _line([_as_dict(s) for s in subscriptions]))
             return
         self.version += len(subscriptions)
         self.tag = None
@@ -61,13 +62,12 @@ class History:
 
     def removed(self, id: SubscriptionId) -> None:
         if self.tag is not None:
-            self._record(1, id)
+            self._record(1, _line(id))
         else:
             self.version += 1
 
-    def _record(self, count: int, change: Any) -> None:
+    def _record(self, count: int, line: bytes) -> None:
         assert self.tag is not None
-        line = json.dumps(change, default=dict, separators=(",", ":")).encode() + b"\n"
         self.version += count
         self.tag = zlib.crc32(line, self.tag)
         self._lines.append(line)
@@ -105,10 +105,14 @@ def save_delta(engine: Engine, path: Path, since: int) -> None:
 def apply(engine: Engine, path: Path) -> None:
     parts = FORMAT.read(path)
     try:
-        header, lines = (part.to_pybytes() for part in parts)
+        header, text = (part.to_pybytes() for part in parts)
         since, to = (tuple(json.loads(header)[key]) for key in ("since", "to"))
-        changes = [_change(json.loads(line)) for line in lines.splitlines()]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        lines = text.splitlines(keepends=True)
+        changes = [_change(json.loads(line)) for line in lines]
+        count = sum(len(change) if isinstance(change, list) else 1 for change in changes)
+        if (since[0] + count, zlib.crc32(text, since[1])) != to or any(_line(json.loads(s)) != s for s in lines):
+            raise ValueError("its changes do not lead where it says")
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise FORMAT.damaged(path, error) from error
     with engine._lock:
         history = engine._history
@@ -126,8 +130,6 @@ def apply(engine: Engine, path: Path) -> None:
                 engine.add_many(change)
             else:
                 engine.remove(change)
-        if (history.version, history.tag) != to:
-            raise FORMAT.damaged(path, "its changes do not lead where it says")
 
 
 def _check(engine: Engine, path: Path, changes: list[list[Subscription] | SubscriptionId]) -> None:
@@ -135,14 +137,18 @@ def _check(engine: Engine, path: Path, changes: list[list[Subscription] | Subscr
     present: dict[SubscriptionId, bool] = {}
     for change in changes:
         for s in change if isinstance(change, list) else ():
-            engine._split(s)
             if present.get(s.id, s.id in engine):
                 raise FORMAT.damaged(path, f"it adds the subscription {s.id!r}, which is there already")
             present[s.id] = True
+            engine._split(s)
         if not isinstance(change, list):
             if not present.get(change, change in engine):
                 raise FORMAT.damaged(path, f"it removes the subscription {change!r}, which is not there")
             present[change] = False
+
+
+def _line(change: Any) -> bytes:
+    return json.dumps(change, default=dict, separators=(",", ":")).encode() + b"\n"
 
 
 def _as_dict(s: Subscription) -> dict[str, Any]:
@@ -153,8 +159,15 @@ def _as_dict(s: Subscription) -> dict[str, Any]:
 def _change(value: Any) -> list[Subscription] | SubscriptionId:
     from twigcast.engine import Subscription
 
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return value
-    if isinstance(value, list):
-        return [Subscription(**s) for s in value]
-    raise ValueError("a change that neither adds nor removes")
+    if not isinstance(value, list):
+        if not is_id(value):
+            raise ValueError("a change that neither adds nor removes")
+        return cast("SubscriptionId", value)
+    added = [Subscription(**s) for s in value]
+    for s in added:
+        texts = [s.query, s.default_namespace or "", *chain(*(s.namespaces or {}).items())]
+        if not is_id(s.id) or not all(isinstance(text, str) for text in texts):
+            raise ValueError("a subscription that is none")
+    if not added:
+        raise ValueError("a change that adds nothing")
+    return added

@@ -14,7 +14,8 @@ import pyarrow as pa
 from twigcast import _kernel
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, Span
-from twigcast.ids import Ids, SubscriptionId
+from twigcast.ids import Ids, is_id
+from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.printer import to_xpath
@@ -192,7 +193,7 @@ class Engine:
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()
         for id in ids:
-            if not _is_id(id):
+            if not is_id(id):
                 raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
             if id in self._ids or id in seen:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
@@ -208,7 +209,7 @@ class Engine:
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
-            if not _is_id(id) or id not in self._ids:
+            if not is_id(id) or id not in self._ids:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._ids.pop(id)
             self.kernel.remove(number)
@@ -241,9 +242,7 @@ class Engine:
                 found = self._residuals.select(xml, found, self.limits)
             selected = []
             for number, nodes, fragments, complete in found:
-                id = self._ids[number]
-                if id is not None:
-                    selected.append(Selected(id, nodes, fragments, complete))
+                selected += [Selected(id, nodes, fragments, complete) for id in self._ids.at([number])]
             return selected
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
@@ -338,7 +337,7 @@ class Engine:
         self._ids, self._history = ids, history
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
-        """Writes what has changed since a version. Changes are known from the first save or opening of the set on."""
+        """Writes what has changed since a version. Changes are known since the set was first saved or opened."""
         from twigcast import delta
 
         delta.save_delta(self, Path(path), since_version)
@@ -348,12 +347,6 @@ class Engine:
         from twigcast import delta
 
         delta.apply(self, Path(path))
-
-
-def _is_id(id: Any) -> bool:
-    if isinstance(id, str):
-        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
-    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
 def _message(xml: Any) -> bytes:

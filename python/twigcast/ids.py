@@ -6,7 +6,9 @@ set stay an Arrow array, mapped from the file, until somebody adds, removes or a
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,19 +21,25 @@ SubscriptionId = str | int
 _LOOKUP = 64
 
 
+def is_id(id: Any) -> bool:
+    if isinstance(id, str):
+        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
+    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
+
+
 class Ids:
-    def __init__(self, array: pa.Array | None = None, whole: pa.Array | None = None) -> None:
+    def __init__(self, by_number: pa.Array | None = None, whole: pa.Array | None = None) -> None:
         """Empty, or the ids by number (null: free) and, where some are numbers and some strings, which are numbers."""
-        self._array = array
+        self._array: Any = by_number
         self._whole = whole
-        self._list: list[SubscriptionId | None] | None = [] if array is None else None
-        self._numbers: dict[SubscriptionId, int] | None = {} if array is None else None
+        self._list: list[SubscriptionId | None] | None = [] if by_number is None else None
+        self._numbers: dict[SubscriptionId, int] | None = {} if by_number is None else None
         self._lookups = 0
 
     def __len__(self) -> int:
         if self._numbers is not None:
             return len(self._numbers)
-        return len(self._array) - self._array.null_count
+        return int(len(self._array) - self._array.null_count)
 
     def __contains__(self, id: SubscriptionId) -> bool:
         return id in self._by_id()
@@ -46,7 +54,8 @@ class Ids:
         if self._list is None:
             self._lookups += 1
             if self._lookups * _LOOKUP < len(self._array):
-                some = pa.array(numbers, pa.uint32())
+                # not pa.array: the first that is made from a list imports pandas
+                some = pa.Array.from_buffers(pa.uint32(), len(numbers), [None, pa.py_buffer(array("I", numbers))])
                 whole = None if self._whole is None else self._whole.take(some)
                 return [id for id in _objects(self._array.take(some), whole) if id is not None]
         return [id for id in map(self._by_number().__getitem__, numbers) if id is not None]
@@ -91,15 +100,17 @@ class Ids:
     def _by_id(self) -> dict[SubscriptionId, int]:
         if self._numbers is None:
             ids = self._by_number()
-            numbers = {id: number for number, id in enumerate(ids) if id is not None}
+            every = dict(zip(ids, range(len(ids)), strict=True))
+            every.pop(None, None)
+            numbers = cast("dict[SubscriptionId, int]", every)
             if len(numbers) != len(self):
                 raise TwigcastError("snapshot-damaged", "two subscriptions of the snapshot have the same id")
             self._numbers = numbers
         return self._numbers
 
 
-def _objects(array: pa.Array, whole: pa.Array | None) -> list[SubscriptionId | None]:
-    ids: list[SubscriptionId | None] = array.to_pylist()
+def _objects(some: pa.Array, whole: pa.Array | None) -> list[SubscriptionId | None]:
+    ids: list[SubscriptionId | None] = some.to_pylist()
     if whole is not None:
         for i in pc.indices_nonzero(whole).to_pylist():
             ids[i] = int(ids[i] or 0)

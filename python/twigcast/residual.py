@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from twigcast import _kernel
+from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.results import MATCH
@@ -47,12 +48,15 @@ class Residuals:
             self._selecting.pop(number, None)
             self._numbers = None
 
-    def _holds(self, number: int, tree: etree._ElementTree) -> bool:
+    def _holds(self, number: int, tree: Any) -> bool:
         # Compiled when first asked: a snapshot may bring very many.
         test = self._checks.get(number)
         if test is None:
             test = self._checks[number] = check(self._sources[number])
-        return bool(test(tree))
+        try:
+            return bool(test(tree))
+        except etree.XPathError as error:
+            raise _refused(self._sources[number], error) from error
 
     def keep(self, xml: bytes, numbers: list[int]) -> list[int]:
         """Without those that the message does not satisfy after all."""
@@ -126,7 +130,15 @@ def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.List
 
 
 def check(residual: Residual) -> etree.XPath:
-    return etree.XPath(f"boolean({residual.xpath})", namespaces=dict(residual.prefixes) or None, smart_strings=False)
+    namespaces = dict(residual.prefixes) or None
+    try:
+        return etree.XPath(f"boolean({residual.xpath})", namespaces=namespaces, smart_strings=False)
+    except (etree.XPathError, ValueError, TypeError) as error:
+        raise _refused(residual, error) from error
+
+
+def _refused(residual: Residual, error: Exception) -> TwigcastError:
+    return TwigcastError("residual-refused", f"libxml2 cannot evaluate {residual.xpath}: {error}")
 
 
 def parse(xml: bytes | str) -> etree._ElementTree:

@@ -1,4 +1,4 @@
-"""A compiled set of subscriptions in one file: the kernel's part, the ids by number, and what a few of them have."""
+"""A compiled set of subscriptions in one file: the kernel's part, the ids by number, and what only some have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from twigcast import _kernel
 from twigcast.delta import History
@@ -66,7 +65,7 @@ def save(engine: Engine, path: Path) -> None:
             "tag": engine._history.tag,
         }
     numbers = pa.table({"id": ids} if whole is None else {"id": ids, "whole": whole})
-    few = pa.table(list(zip(*extras, strict=True)) or [[], [], []], _EXTRAS_SCHEMA)
+    few = pa.table([[extra[i] for extra in extras] for i in range(3)], _EXTRAS_SCHEMA)
     FORMAT.write(path, [json.dumps(meta).encode(), kernel, _ipc(numbers), _ipc(few)])
 
 
@@ -108,8 +107,7 @@ def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Ta
     engine._next_id = meta["next_id"]
     used = pa.array(engine.kernel.subscriptions())
     known = engine._ids.array.is_valid()
-    fits = len(known) <= len(used) and used.slice(0, len(known)).equals(known)
-    if not fits or pc.sum(used).as_py() not in (None, pc.sum(known).as_py()):
+    if used.true_count != known.true_count or not used.slice(0, len(known)).equals(known):
         raise ValueError("a subscription without an id")
     for number, kind, value in zip(*(few.column(name).to_pylist() for name in _EXTRAS_SCHEMA.names), strict=True):
         if number >= len(known) or not known[number].as_py():

@@ -241,7 +241,9 @@ impl Engine {
             (Slot::Str, x) => names::string_value(x as u32),
             (Slot::Num, x) => names::number_value(self.constants.intern_number(f64::from_bits(x))),
         };
-        Ok(s.access.iter().filter_map(|a| a.slot).map(value).collect())
+        let mut key = Vec::with_capacity(s.access.len());
+        key.extend(s.access.iter().filter_map(|a| a.slot).map(value));
+        Ok(key)
     }
 
     fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {

@@ -61,21 +61,30 @@ impl<'a> Reader<'a> {
         self.array(1)
     }
 
+    /// In place: large arrays are copied once only, each item to where it belongs.
+    fn raw_words(&mut self) -> Read<&'a [[u8; 4]]> {
+        Ok(self.array(4)?.as_chunks().0)
+    }
+
+    fn raw_longs(&mut self) -> Read<&'a [[u8; 8]]> {
+        Ok(self.array(8)?.as_chunks().0)
+    }
+
     fn words(&mut self) -> Read<Vec<u32>> {
-        Ok(words(self.array(4)?))
+        Ok(words(self.raw_words()?))
     }
 
     fn longs(&mut self) -> Read<Vec<u64>> {
-        Ok(longs(self.array(8)?))
+        Ok(longs(self.raw_longs()?))
     }
 }
 
-fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+fn words(raw: &[[u8; 4]]) -> Vec<u32> {
+    raw.iter().map(|&w| u32::from_le_bytes(w)).collect()
 }
 
-fn longs(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]])).collect()
+fn longs(raw: &[[u8; 8]]) -> Vec<u64> {
+    raw.iter().map(|&w| u64::from_le_bytes(w)).collect()
 }
 
 /// Takes the first `n` items of a slice.
@@ -169,12 +178,12 @@ impl Engine {
         paths.check(&names, &engine.constants)?;
         engine.index.names = names;
         engine.open_shapes(&file.words()?)?;
-        let (heads, subs, guards, constants) = (file.words()?, file.words()?, file.words()?, file.longs()?);
+        let (heads, subs, guards, constants) = (file.words()?, file.raw_words()?, file.words()?, file.raw_longs()?);
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
         let mut roles = Roles::new(&engine.free, subs.len() + paths.items.len())?;
-        engine.open_buckets(&heads, &subs, &constants, &mut roles)?;
+        engine.open_buckets(&heads, subs, constants, &mut roles)?;
         engine.open_guards(&guards, &mut roles)?;
         engine.open_paths(paths, &mut roles)?;
         engine.numbers = roles.finish(&engine)?;
@@ -256,28 +265,39 @@ impl Engine {
         Ok(())
     }
 
-    fn open_buckets(&mut self, heads: &[u32], mut subs: &[u32], mut constants: &[u64], roles: &mut Roles) -> Read<()> {
+    fn open_buckets(
+        &mut self,
+        heads: &[u32],
+        mut subs: &[[u8; 4]],
+        mut constants: &[[u8; 8]],
+        roles: &mut Roles,
+    ) -> Read<()> {
         if heads.len() % 3 != 0 {
             return Err("a bucket without its shape, number or size");
         }
         self.store.reserve(heads.len() / 3);
+        let mut first = vec![];
         for (bucket, head) in heads.chunks_exact(3).enumerate() {
             let (shape, item, rows) = (head[0], head[1], head[2] as usize);
             let s = self.store.shape(shape).ok_or("a bucket of no shape")?;
             if rows == 0 {
                 return Err("a bucket without subscriptions");
             }
-            let mut by_slot = Vec::with_capacity(s.program.slots.len());
+            let mut columns = Vec::with_capacity(s.program.slots.len());
+            first.clear();
             for (slot, kind) in s.program.slots.iter().enumerate() {
                 let column = take(&mut constants, if s.is_fixed(slot) { 1 } else { rows })?;
-                if *kind == Slot::Str && column.iter().any(|&x| x >= self.constants.len() as u64) {
+                let strings = self.constants.len() as u64;
+                if *kind == Slot::Str && column.iter().any(|&x| u64::from_le_bytes(x) >= strings) {
                     return Err("a string that is not known");
                 }
-                by_slot.push(column);
+                first.push(u64::from_le_bytes(column[0]));
+                if !s.is_fixed(slot) {
+                    columns.push(longs(column));
+                }
             }
-            let first: Vec<u64> = by_slot.iter().map(|column| column[0]).collect();
             let key = self.access_key(shape, &first)?;
-            let subs = take(&mut subs, rows)?;
+            let subs = words(take(&mut subs, rows)?);
             roles.set(item, Number::Bucket(bucket as u32))?;
             for (row, &sub) in subs.iter().enumerate() {
                 roles.set(sub, Number::Row { bucket: bucket as u32, row: row as u32 })?;
@@ -286,7 +306,7 @@ impl Engine {
                 return Err("two buckets for the same constants");
             }
             let at = self.store.open_bucket(shape, key, &first, item, vec![]);
-            self.store.fill(at, &by_slot, subs);
+            self.store.fill(at, columns, subs);
         }
         if subs.is_empty() && constants.is_empty() {
             Ok(())

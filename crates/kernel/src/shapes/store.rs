@@ -8,7 +8,8 @@ use super::search::{Message, Search};
 use super::star::{self, Star};
 use crate::names::Sym;
 use crate::paths::{PathId, Step};
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
 
 /// One way a message can reach a shape. A message that satisfies the shape has at least one of its access paths.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,7 +45,8 @@ pub struct Bucket {
     pub paths: Vec<PathId>,
     /// Guards that all rows have in common, by their index in the shape: the item and the constant of each.
     pub guards: Vec<Guard>,
-    key: (u32, Box<[Sym]>),
+    /// The access constants.
+    key: Box<[Sym]>,
 }
 
 /// A path of its own in the path engine, shared by all buckets that it guards.
@@ -60,7 +62,9 @@ pub struct Store {
     shapes: Vec<Shape>,
     buckets: Vec<Option<Bucket>>,
     free: Vec<u32>,
-    keys: HashMap<(u32, Box<[Sym]>), u32>,
+    /// Buckets by their keys.
+    keys: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Store {
@@ -99,11 +103,15 @@ impl Store {
 
     /// The bucket for these access constants.
     pub fn find_bucket(&self, shape: u32, access: &[Sym]) -> Option<u32> {
-        self.keys.get(&(shape, access.into())).copied()
+        let is = |&b: &u32| matches!(&self.buckets[b as usize], Some(b) if b.shape == shape && *b.key == *access);
+        self.keys.find(self.hash(shape, access), is).copied()
+    }
+
+    fn hash(&self, shape: u32, access: &[Sym]) -> u64 {
+        self.hasher.hash_one((shape, access))
     }
 
     pub fn open_bucket(&mut self, shape: u32, access: Vec<Sym>, row: &[u64], item: u32, paths: Vec<PathId>) -> u32 {
-        let key = (shape, access.into_boxed_slice());
         let s = &self.shapes[shape as usize];
         let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
         let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
@@ -115,7 +123,7 @@ impl Store {
             item,
             paths,
             guards: vec![],
-            key: key.clone(),
+            key: access.into_boxed_slice(),
         };
         let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
         if b as usize == self.buckets.len() {
@@ -123,7 +131,9 @@ impl Store {
         } else {
             self.buckets[b as usize] = Some(bucket);
         }
-        self.keys.insert(key, b);
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        let hash = |b: u32| buckets[b as usize].as_ref().map_or(0, |b| hasher.hash_one((b.shape, &*b.key)));
+        self.keys.insert_unique(hash(b), b, |&b| hash(b));
         b
     }
 
@@ -162,24 +172,17 @@ impl Store {
         gone
     }
 
-    /// Makes room for more buckets.
+    /// Makes room for the first buckets.
     pub fn reserve(&mut self, buckets: usize) {
         self.buckets.reserve_exact(buckets);
-        self.keys.reserve(buckets);
+        self.keys.reserve(buckets, |_| 0);
     }
 
-    /// The rows of a bucket that has none: per slot their constants (as `Bucket::constants` gives them), and their
-    /// subscriptions.
-    pub fn fill(&mut self, bucket: u32, constants: &[&[u64]], subs: &[u32]) {
+    /// The rows of a bucket that has none: their constants for each slot that is not fixed, and their subscriptions.
+    pub fn fill(&mut self, bucket: u32, columns: Vec<Vec<u64>>, subs: Vec<u32>) {
         let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
-        let shape = &mut self.shapes[b.shape as usize];
-        for (&c, &column) in shape.column_of.iter().zip(constants) {
-            if c != u32::MAX {
-                b.columns[c as usize] = column.to_vec();
-            }
-        }
-        b.subs = subs.to_vec();
-        shape.subscriptions += subs.len();
+        self.shapes[b.shape as usize].subscriptions += subs.len();
+        (b.columns, b.subs) = (columns, subs);
     }
 
     pub fn add_path(&mut self, bucket: u32, path: PathId) {
@@ -224,7 +227,10 @@ impl Store {
         }
         let gone = self.buckets[bucket as usize].take();
         if let Some(gone) = &gone {
-            self.keys.remove(&gone.key);
+            let h = self.hash(gone.shape, &gone.key);
+            if let Ok(entry) = self.keys.find_entry(h, |&b| b == bucket) {
+                entry.remove();
+            }
             self.free.push(bucket);
         }
         (None, gone)
@@ -299,7 +305,7 @@ impl Store {
 
     pub fn bytes(&self) -> usize {
         let rows = |b: &Bucket| b.columns.iter().map(|c| c.capacity() * 8).sum::<usize>() + b.subs.capacity() * 4 + 160;
-        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 40
+        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 5
     }
 }
 
