@@ -272,7 +272,7 @@ impl Engine {
         mut constants: &[[u8; 8]],
         roles: &mut Roles,
     ) -> Read<()> {
-        if heads.len() % 3 != 0 {
+        if !heads.len().is_multiple_of(3) {
             return Err("a bucket without its shape, number or size");
         }
         self.store.reserve(heads.len() / 3);
