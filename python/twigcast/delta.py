@@ -54,7 +54,7 @@ class History:
         if not subscriptions:
             return
         if self.tag is not None and len(subscriptions) <= MAX_BATCH:
-            self._record(len(subscriptions), _line([_as_dict(s) for s in subscriptions]))
+            self._record(len(subscriptions), _line([as_dict(s) for s in subscriptions]))
             return
         self.version += len(subscriptions)
         self.tag = None
@@ -151,7 +151,7 @@ def _line(change: Any) -> bytes:
     return json.dumps(change, default=dict, separators=(",", ":")).encode() + b"\n"
 
 
-def _as_dict(s: Subscription) -> dict[str, Any]:
+def as_dict(s: Subscription) -> dict[str, Any]:
     """All that makes up a subscription, but for what is as usual."""
     return {f.name: value for f in fields(s) if (value := getattr(s, f.name)) != f.default}
 

@@ -88,6 +88,8 @@ class Engine:
         self._shapes = Shapes()
         self._register = Register(self.kernel)
         self._residuals = Residuals()
+        # subscriptions that ask for results, by number
+        self._wanting: dict[int, Subscription] = {}
         self._ids = Ids()
         self._history = History()
         self._next_id = 1
@@ -166,8 +168,16 @@ class Engine:
             numbers = register.flush(len(subscriptions))
             for i, residual, result in residuals:
                 self._residuals.add(numbers[i], residual, result)
+            self._wanting.update((n, s) for n, s in zip(numbers, subscriptions, strict=True) if s.result != "match")
             self._enter([s.id for s in subscriptions], numbers)
             self._history.added(subscriptions)
+
+    def _want(self, number: int, s: Subscription) -> None:
+        """What a subscription from a snapshot selects."""
+        template, constants = self._split(s)
+        self._wanting[number] = s
+        if not self._residuals.want(number, s.result):
+            self._register.want(number, template, constants, s.result)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
         if not isinstance(s.query, str):
@@ -214,6 +224,7 @@ class Engine:
             number = self._ids.pop(id)
             self.kernel.remove(number)
             self._residuals.remove(number)
+            self._wanting.pop(number, None)
             self._history.removed(id)
 
     def match(self, xml: bytes) -> list[SubscriptionId]:

@@ -72,6 +72,11 @@ class Register:
             number, selector = wanted
             self._wants.append((index, result == "fragments", number, selector.constants(constants)))
 
+    def want(self, number: int, template: Template, constants: Sequence[str | float], result: str) -> None:
+        """What a subscription selects that the kernel has already."""
+        known, selector = self._selector(template)
+        self.kernel.want(number, result == "fragments", known, selector.constants(constants))
+
     def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
         plan = template.plan
         if plan.program is None:

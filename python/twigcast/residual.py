@@ -37,10 +37,17 @@ class Residuals:
         return self._sources.items()
 
     def add(self, number: int, residual: Residual, result: str = "match") -> None:
-        if result != "match":
-            self._selecting[number] = Selecting(residual, fragments=result == "fragments")
         self._sources[number] = residual
         self._numbers = None
+        if result != "match":
+            self.want(number, result)
+
+    def want(self, number: int, result: str) -> bool:
+        """What a residual subscription selects; False if the subscription is not residual."""
+        residual = self._sources.get(number)
+        if residual is not None:
+            self._selecting[number] = Selecting(residual, fragments=result == "fragments")
+        return residual is not None
 
     def remove(self, number: int) -> None:
         if self._sources.pop(number, None) is not None:

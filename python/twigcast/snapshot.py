@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.delta import History
+from twigcast.delta import History, as_dict
 from twigcast.ids import Ids
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
@@ -31,18 +31,29 @@ class Extra(NamedTuple):
 
 
 def _save_residuals(engine: Engine) -> Iterable[tuple[int, Any]]:
-    return ((number, [r.xpath, r.prefixes]) for number, r in engine._residuals.items())
+    return ((number, [r.xpath, r.prefixes, r.node_set]) for number, r in engine._residuals.items())
 
 
 def _open_residual(engine: Engine, number: int, value: Any) -> None:
-    xpath, prefixes = value
+    xpath, prefixes, node_set = value
     if not isinstance(xpath, str) or not all(isinstance(text, str) for pair in prefixes for text in pair):
         raise ValueError("a residual that is no XPath")
-    engine._residuals.add(number, Residual(None, (), xpath, tuple((prefix, uri) for prefix, uri in prefixes)))
+    pairs = tuple((prefix, uri) for prefix, uri in prefixes)
+    engine._residuals.add(number, Residual(None, (), xpath, pairs, bool(node_set)))
+
+
+def _save_results(engine: Engine) -> Iterable[tuple[int, Any]]:
+    return ((number, as_dict(s)) for number, s in engine._wanting.items())
+
+
+def _open_result(engine: Engine, number: int, value: Any) -> None:
+    from twigcast.engine import Subscription
+
+    engine._want(number, Subscription(**value))
 
 
 # Whatever else is kept per subscription belongs here; what it is called must not change.
-EXTRAS = {"residual": Extra(_save_residuals, _open_residual)}
+EXTRAS = {"residual": Extra(_save_residuals, _open_residual), "result": Extra(_save_results, _open_result)}
 
 
 def save(engine: Engine, path: Path) -> None:
