@@ -220,8 +220,7 @@ class Paths:
             known: Predicate = Bool(value)
             if doubt is not None and (value or need_false):
                 # What it says above is necessary, no more: an unknown may hold for one node here and not for the next.
-                known = self.unknown(doubt.reason.text, doubt.reason.span)
-                known = known if value else negate(known)
+                known = doubt if value else negate(doubt)
             filters = [replaced(predicate, leaf, known) for predicate in node.filters]
             for case in self.settled(with_node(route, tail, with_filters(Node(node.step), *filters)), tail):
                 if value or need_false:
