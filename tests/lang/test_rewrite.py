@@ -65,6 +65,10 @@ def selected(text: str) -> list[str]:
         # Unions are unions of patterns.
         ("//a[b] | //c", [".//a[b]", ".//c"]),
         ("/@x", []),
+        # A namespace node is in no namespace, and no text or comment.
+        ("//namespace::xml:*", []),
+        ("//namespace::xml:a", []),
+        ("//namespace::text()", []),
     ],
 )
 def test_selected_nodes(text: str, nodes: list[str]) -> None:

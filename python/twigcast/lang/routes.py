@@ -220,8 +220,7 @@ class Paths:
             known: Predicate = Bool(value)
             if doubt is not None and (value or need_false):
                 # What it says above is necessary, no more: an unknown may hold for one node here and not for the next.
-                known = self.unknown(doubt.reason.text, doubt.reason.span)
-                known = known if value else negate(known)
+                known = doubt if value else negate(doubt)
             filters = [replaced(predicate, leaf, known) for predicate in node.filters]
             for case in self.settled(with_node(route, tail, with_filters(Node(node.step), *filters)), tail):
                 if value or need_false:
@@ -285,11 +284,18 @@ def node_test(step: ast.AxisStep) -> NodeIs | None:
     """The node test, with the axis's principal node type for names; None when nothing can pass it."""
     test = step.test
     attribute = step.axis == "attribute"
+    if step.axis == "namespace" and _no_namespace(test):
+        return None
     if isinstance(test, ast.NameTest):
         return NodeIs("attribute" if attribute else "element", test.ns, test.local)
     if attribute:
         return NodeIs("attribute") if test.kind == "node" else None
     return NodeIs("pi" if test.kind == "processing-instruction" else test.kind, None, test.target)
+
+
+def _no_namespace(test: ast.NameTest | ast.KindTest) -> bool:
+    """A namespace node is named by its prefix alone, in no namespace (section 5.4); libxml2 looks at its URI."""
+    return bool(test.ns) if isinstance(test, ast.NameTest) else test.kind != "node"
 
 
 def expanded(route: Route) -> list[Route]:

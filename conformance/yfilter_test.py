@@ -1,0 +1,38 @@
+"""YFilter 1.0's release tests: five sets of queries, 100 documents, and the 27,795 matches its authors recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from twigcast import Engine, Subscription, _kernel
+
+TESTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "yfilter-nitf" / "tests"
+SETS = ("test_simple_paths", "test_simple_predicates", "test_nested_paths", "test_extra_selects", "test_mixed_queries")
+
+pytestmark = pytest.mark.skipif(not TESTS.is_dir(), reason="../shared/data/yfilter-nitf is absent")
+
+
+def expected() -> dict[str, dict[str, list[int]]]:
+    found: dict[str, dict[str, list[int]]] = json.loads((TESTS / "expected_matches.json").read_text())
+    return found
+
+
+def test_the_sets_are_whole() -> None:
+    assert sorted(expected()) == sorted(SETS)
+    assert sum(len(ids) for matches in expected().values() for ids in matches.values()) == 27_795
+
+
+@pytest.mark.parametrize("mode", _kernel.Engine.modes())
+@pytest.mark.parametrize("name", SETS)
+def test_matches_agree_cold_and_warm(name: str, mode: str) -> None:
+    engine = Engine(mode=mode)
+    queries = (TESTS / name / "queries.txt").read_text().splitlines()
+    engine.add_many(Subscription(number, query) for number, query in enumerate(queries, 1))
+    documents = {path.name: path.read_bytes() for path in (TESTS / "xmldocs").glob("*.xml")}
+    wanted = expected()[name]
+    assert len(documents) == len(wanted) == 100
+    for _ in range(2):
+        assert {document: engine.match(xml) for document, xml in documents.items()} == wanted
