@@ -56,16 +56,3 @@ def test_mistakes_leave_the_broker_as_it_was() -> None:
         broker.publish(b"<a><a><a><a/></a></a></a>")
     assert deep.value.code == "limit-depth"
     assert broker.publish(b"<a/>") == [Match(2, "x")]
-
-
-def test_explain_tells_the_path_and_who_shares_it() -> None:
-    broker = Broker()
-    broker.subscribe("/a//b")
-    broker.subscribe("/a/descendant::b")
-    told = broker.explain("a//b")
-    assert (told.path, told.steps, told.shared_with) == ("/a//b", ("/a", "//b"), 2)
-    assert "shared with 2 subscriptions" in str(told)
-    assert broker.explain("/c").shared_with == 0
-    with pytest.raises(QueryError):
-        broker.explain("/a[")
-    assert broker.publish(b"<a><b/></a>") != []
