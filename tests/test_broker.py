@@ -47,7 +47,7 @@ def test_mistakes_leave_the_broker_as_it_was() -> None:
         broker.subscribe("/b", id="x", subscriber="eve")
     assert duplicate.value.code == "duplicate-id"
     with pytest.raises(QueryError) as query:
-        broker.subscribe("/a[b]", id="y")
+        broker.subscribe("/a[b", id="y")
     assert query.value.span is not None
     with pytest.raises(OptionError) as unknown:
         broker.unsubscribe("y")
@@ -56,3 +56,17 @@ def test_mistakes_leave_the_broker_as_it_was() -> None:
         broker.publish(b"<a><a><a><a/></a></a></a>")
     assert deep.value.code == "limit-depth"
     assert broker.publish(b"<a/>") == [Match(2, "x")]
+
+
+def test_explain_tells_the_path_and_who_shares_it() -> None:
+    broker = Broker()
+    broker.subscribe("/a//b")
+    broker.subscribe("/a/descendant::b")
+    told = broker.explain("a//b")
+    assert (told.kind, list(told.linear_paths)) == ("paths", ["/a//b"])
+    assert told.sharing is not None and told.sharing.path == 2
+    other = broker.explain("/c").sharing
+    assert other is not None and other.path == 0
+    with pytest.raises(QueryError):
+        broker.explain("/a[")
+    assert broker.publish(b"<a><b/></a>") != []

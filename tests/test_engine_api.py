@@ -125,7 +125,7 @@ def test_churn_for_a_long_time(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "under"), [("/a[b", "["), ("/a/b[@c = 1]", "[@c = 1]"), ("/z:a", "z"), ("/a/..", ".."), ("/a b", "b")]
+    ("query", "under"), [("/a[b", "["), ("/a/b[$c = 1]", "$c"), ("/z:a", "z"), ("/a/foo::b", "foo"), ("/a b", "b")]
 )
 def test_a_bad_query_is_shown_with_a_caret(query: str, under: str) -> None:
     with pytest.raises(QueryError) as caught:

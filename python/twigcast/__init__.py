@@ -4,6 +4,7 @@ from twigcast.broker import Broker, Explanation, Match
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.limits import Limits
+from twigcast.results import Selected
 
 __all__ = [
     "Broker",
@@ -14,6 +15,7 @@ __all__ = [
     "MessageError",
     "OptionError",
     "QueryError",
+    "Selected",
     "Subscription",
     "TwigcastError",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
 
@@ -20,6 +20,12 @@ class Match:
     message: str | int
     subscription: SubscriptionId
     subscriber: str | None = None
+    nodes: list[int] | None = field(default=None, hash=False)
+    """The ids of the selected nodes, where the subscription asked for them (see ``twigcast.results``)."""
+    fragments: list[bytes] | None = field(default=None, hash=False)
+    """The selected nodes as XML, likewise."""
+    complete: bool = True
+    """False if a limit cut these off."""
 
 
 class Broker:
@@ -29,7 +35,7 @@ class Broker:
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
     >>> broker.publish(b"<news><uk><sport/></uk></news>", id="m1")
-    [Match(message='m1', subscription='s1', subscriber='ann')]
+    [Match(message='m1', subscription='s1', subscriber='ann', nodes=None, fragments=None, complete=True)]
     """
 
     def __init__(
@@ -48,10 +54,13 @@ class Broker:
         subscriber: str | None = None,
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
+        result: str = "match",
     ) -> SubscriptionId:
         """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
         with self._lock:
-            id = self.engine.add(query, id=id, namespaces=namespaces, default_namespace=default_namespace)
+            id = self.engine.add(
+                query, id=id, namespaces=namespaces, default_namespace=default_namespace, result=result
+            )
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
@@ -68,9 +77,10 @@ class Broker:
         """
         number = next(self._published)
         message = number if id is None else id
-        found = self.engine.match(xml)
+        found = self.engine.select(xml)
         with self._lock:
-            return [Match(message, s, self._subscribers.get(s)) for s in found]
+            of = self._subscribers.get
+            return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete) for s in found]
 
     def explain(
         self,

@@ -12,7 +12,11 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from twigcast import _kernel
+from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, Span
+from twigcast.ids import Ids, is_id
+from twigcast.ids import SubscriptionId as SubscriptionId
+from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
@@ -25,14 +29,15 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check
+from twigcast.results import Selected, check_result, check_selects
 from twigcast.shape import Shapes, Template, scope_of
 
-SubscriptionId = str | int
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
 
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
+MAX_RESULT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Subscription:
     default_namespace: str | None = None
     dialect: str = "w3c"
     """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
+    result: str = "match"
+    """What ``select`` tells of a match: see ``twigcast.results``."""
 
 
 class Engine:
@@ -81,9 +88,8 @@ class Engine:
         self._shapes = Shapes()
         self._register = Register(self.kernel)
         self._residuals = Residuals()
-        self._numbers: dict[SubscriptionId, int] = {}
-        self._ids: list[SubscriptionId | None] = []
-        self._id_array: pa.Array | None = None
+        self._ids = Ids()
+        self._history = History()
         self._next_id = 1
         # Held while the kernel's numbers and our ids differ, and while the one is turned into the other.
         self._lock = RLock()
@@ -92,21 +98,23 @@ class Engine:
         self._reused_at: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        with self._lock:
+            return len(self._ids)
 
     def __contains__(self, id: SubscriptionId) -> bool:
-        return id in self._numbers
+        with self._lock:
+            return id in self._ids
 
     @property
     def ids(self) -> pa.Array:
         """The subscriptions' ids by number: int64 if all are numbers, else strings; null where a number is free."""
         with self._lock:
-            if self._id_array is None:
-                if all(isinstance(i, int) or i is None for i in self._ids):
-                    self._id_array = pa.array(self._ids, pa.int64())
-                else:
-                    self._id_array = pa.array([None if i is None else str(i) for i in self._ids], pa.string())
-            return self._id_array
+            return self._ids.array
+
+    @property
+    def version(self) -> int:
+        """Grows with every subscription added or removed."""
+        return self._history.version
 
     def add(
         self,
@@ -116,16 +124,21 @@ class Engine:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         dialect: str = "w3c",
+        result: str = "match",
     ) -> SubscriptionId:
-        """Adds one subscription and returns its id, which is the next free number if none is given."""
+        """Adds one subscription and returns its id, which is the next free number if none is given.
+
+        ``result`` says what ``select`` tells of a match beyond the match itself: nothing (``match``), the ids of the
+        nodes that the query selects (``nodes``), or these nodes as XML (``fragments``).
+        """
         with self._lock:
             if id is None:
                 id = self._free_id()
-            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect)])
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result)])
         return id
 
     def _free_id(self) -> int:
-        while self._next_id in self._numbers:
+        while self._next_id in self._ids:
             self._next_id += 1
         return self._next_id
 
@@ -140,20 +153,21 @@ class Engine:
                 for i, s in enumerate(subscriptions):
                     template, constants = self._split(s)
                     try:
-                        register.queue(i, template, constants)
+                        register.queue(i, template, constants, s.result)
                     except NotEncodable:
                         template = Template(_undecided(s, self.namespaces), ())
                         register.queue(i, template, ())
                     if template.plan.residual is not None:
                         check(template.plan.residual)
-                        residuals.append((i, template.plan.residual))
+                        residuals.append((i, template.plan.residual, s.result))
             except BaseException:
                 register.clear()
                 raise
             numbers = register.flush(len(subscriptions))
-            for i, residual in residuals:
-                self._residuals.add(numbers[i], residual)
+            for i, residual, result in residuals:
+                self._residuals.add(numbers[i], residual, result)
             self._enter([s.id for s in subscriptions], numbers)
+            self._history.added(subscriptions)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
         if not isinstance(s.query, str):
@@ -161,6 +175,7 @@ class Engine:
         if s.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
+        check_result(s.result)
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
             scope, compiler = self._scope, self._compiler
         else:
@@ -168,57 +183,67 @@ class Engine:
             scope = scope_of(namespaces, s.default_namespace, s.dialect)
             compiler = compiler_for(namespaces, s.default_namespace)
         path = None if "[" in s.query else compiler.fast(s.query)
-        if path is not None:
+        if path is not None and s.result == "match":
             return Template(Plan((ValuePath(path.steps),), None, ()), ()), ()
-        return self._shapes.split(s.query, scope)
+        template, constants = self._shapes.split(s.query, scope)
+        if s.result != "match":
+            check_selects(s.query, s.result, template.plan)
+        return template, constants
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
         seen = set()
         for id in ids:
-            if not _is_id(id):
+            if not is_id(id):
                 raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
-            if id in self._numbers or id in seen:
+            if id in self._ids or id in seen:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             seen.add(id)
 
     def _enter(self, ids: list[SubscriptionId], numbers: list[int]) -> None:
-        known, bound = len(self._ids), max(numbers, default=-1) + 1
-        self._ids.extend([None] * (bound - known))
-        for id, number in zip(ids, numbers, strict=True):
+        known = self._ids.bound
+        for number in numbers:
             if number < known:
                 self._reuses += 1
                 self._reused_at[number] = self._reuses
-            self._ids[number] = id
-            self._numbers[id] = number
-        self._id_array = None
+        self._ids.enter(ids, numbers)
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
-            if not _is_id(id) or id not in self._numbers:
+            if not is_id(id) or id not in self._ids:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
-            number = self._numbers.pop(id)
+            number = self._ids.pop(id)
             self.kernel.remove(number)
             self._residuals.remove(number)
-            self._ids[number] = None
-            self._id_array = None
+            self._history.removed(id)
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
         """The ids of the subscriptions that one message satisfies, in the order of their numbers."""
-        if not isinstance(xml, bytes):
-            if not isinstance(xml, (bytearray, memoryview)):
-                raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
-            xml = bytes(xml)
+        xml = _message(xml)
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
-        if error is not None:
-            code, text, line, column, offset = error
-            raise MessageError(code, text, line=line, column=column, offset=offset)
+        _check(error)
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             if self._residuals:
                 numbers = self._residuals.keep(xml, numbers)
-            return [id for id in map(self._ids.__getitem__, numbers) if id is not None]
+            return self._ids.at(numbers)
+
+    def select(self, xml: bytes) -> list[Selected]:
+        """As ``match``, with what each of the subscriptions selects, if it asked for that."""
+        xml = _message(xml)
+        began = self._reuses
+        found, error = self.kernel.select_one(xml, self._limits)
+        _check(error)
+        with self._lock:
+            if self._reuses != began:
+                found = [one for one in found if self._reused_at.get(one[0], 0) <= began]
+            if self._residuals:
+                found = self._residuals.select(xml, found, self.limits)
+            selected = []
+            for number, nodes, fragments, complete in found:
+                selected += [Selected(id, nodes, fragments, complete) for id in self._ids.at([number])]
+            return selected
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -258,6 +283,36 @@ class Engine:
             if start >= len(xml):
                 return
 
+    def select_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """As ``match_batch``, with what subscriptions select.
+
+        ``matches`` is a list of structs: ``subscription`` (its number), ``nodes`` (list of ids), ``fragments`` (list of
+        binary) and ``complete`` (false if a limit cut these off). What was not asked for is null.
+        """
+        parts = list(self.select_batches(batch, max_matches=2**31 - 2**26, max_bytes=1 << 30))
+        if len(parts) == 1:
+            return parts[0]
+        raise OptionError("batch-too-large", "more than 1 GB of results in one batch", hint="use select_batches")
+
+    def select_batches(
+        self, batch: pa.RecordBatch, *, max_matches: int = MAX_MATCHES, max_bytes: int = MAX_RESULT_BYTES
+    ) -> Iterator[pa.RecordBatch]:
+        """As ``select_batch``, in slices of about ``max_matches`` matches and ``max_bytes`` bytes of results."""
+        ids, xml = _columns(batch)
+        start = 0
+        while True:
+            data, end = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
+            result = pa.array(data)
+            matches, error = result.field("matches"), result.field("error")
+            if self._residuals:
+                matches = self._residuals.select_lists(xml.slice(start, end - start), matches, self.limits)
+            yield pa.RecordBatch.from_arrays(
+                [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
+            )
+            start = end
+            if start >= len(xml):
+                return
+
     def sharers(self, path: LinearPath) -> int:
         """How many subscriptions have this path and nothing else."""
         codes = self._register.codes.path(ValuePath(path.steps), ())
@@ -276,11 +331,34 @@ class Engine:
 
         return snapshot.load(Path(path))
 
+    def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
+        """Goes on from what a snapshot held."""
+        self.kernel, self._register = kernel, Register(kernel)
+        self._ids, self._history = ids, history
 
-def _is_id(id: Any) -> bool:
-    if isinstance(id, str):
-        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
-    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
+    def save_delta(self, path: str | Path, since_version: int) -> None:
+        """Writes what has changed since a version. Changes are known since the set was first saved or opened."""
+        from twigcast import delta
+
+        delta.save_delta(self, Path(path), since_version)
+
+    def apply(self, path: str | Path) -> None:
+        """Makes the changes that ``save_delta`` wrote, all or none; they must be for the version that this set has."""
+        from twigcast import delta
+
+        delta.apply(self, Path(path))
+
+
+def _message(xml: Any) -> bytes:
+    if isinstance(xml, (bytes, bytearray, memoryview)):
+        return bytes(xml)
+    raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
+
+
+def _check(error: _kernel.Error | None) -> None:
+    if error is not None:
+        code, text, line, column, offset = error
+        raise MessageError(code, text, line=line, column=column, offset=offset)
 
 
 _TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
@@ -310,4 +388,6 @@ def _undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
     expr = from_document(parse(s.query, scope, s.default_namespace, dialect=s.dialect))
     xpath, prefixes = to_xpath(expr)
     reason = Reason("the kernel has no such test", Span(0, len(s.query)))
-    return Plan((ANYWAY,), None, (), Residual(None, (reason,), xpath, tuple(sorted(prefixes.items()))))
+    is_node_set = ast.type_of(expr) == ast.NODE_SET
+    residual = Residual(None, (reason,), xpath, tuple(sorted(prefixes.items())), is_node_set)
+    return Plan((ANYWAY,), None, (), residual)

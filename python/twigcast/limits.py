@@ -1,4 +1,4 @@
-"""Bounds on what one message may cost; crossing one is a rejection with a ``limit-…`` code."""
+"""Bounds on what one message may cost; crossing one is a rejection with a ``limit-…`` code, if nothing else is said."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class Limits:
     """How many times its own size a message may expand to."""
     max_entity_depth: int = 20
     """Entities open inside each other."""
+    max_result_nodes: int = 10_000
+    """Nodes that one subscription may select from a message; the rest is left out, which is no rejection."""
+    max_result_bytes: int = 16 << 20
+    """Bytes of the fragments that one subscription may select from a message; likewise."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -237,13 +237,15 @@ class Reason:
 class Residual:
     """A query to be checked by a full XPath engine. It can only match where ``necessary`` does (None: anywhere).
 
-    ``xpath`` and ``prefixes`` are for that engine; the meaning does not depend on the context node.
+    ``xpath`` and ``prefixes`` are for that engine; the meaning does not depend on the context node. ``node_set``: it
+    selects nodes.
     """
 
     necessary: Predicate | None
     reasons: tuple[Reason, ...]
     xpath: str
     prefixes: tuple[tuple[str, str], ...]
+    node_set: bool = False
 
 
 Compiled: TypeAlias = "Structural | Pattern | Residual"

@@ -10,6 +10,7 @@ from twigcast.pattern import Step
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, alternatives
+from twigcast.plan.select import Selector, selector
 from twigcast.shape import Template
 
 _DESCENDANT = 1 << 31
@@ -40,6 +41,10 @@ class Codes(dict[Step, int]):
         return [[self[step] for step in steps] + value for steps in alternatives(path.steps)]
 
 
+def _key(program: Sequence[int], access: Sequence[tuple[Sequence[int], int | None]]) -> tuple[object, ...]:
+    return (*program, *[(tuple(steps), slot) for steps, slot in access])
+
+
 class Register:
     """Knows which shapes the kernel has, and queues subscriptions until ``flush``."""
 
@@ -47,8 +52,9 @@ class Register:
         self.kernel = kernel
         self.codes = Codes(kernel)
         self.shapes: dict[Template, int] = {}
-        # equal shapes that came by different texts
-        self._by_program: dict[tuple[object, ...], int] = {}
+        # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
+        self._by_program: dict[tuple[object, ...], int] | None = None
+        self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -56,9 +62,17 @@ class Register:
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
         self._rows: dict[int, tuple[list[int], list[str | float]]] = {}
+        self._wants: list[tuple[int, bool, int, list[str | float]]] = []
 
-    def queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+    def queue(self, index: int, template: Template, constants: Sequence[str | float], result: str = "match") -> None:
         """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
+        wanted = None if result == "match" or template.plan.residual is not None else self._selector(template)
+        self._queue(index, template, constants)
+        if wanted is not None:
+            number, selector = wanted
+            self._wants.append((index, result == "fragments", number, selector.constants(constants)))
+
+    def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
         plan = template.plan
         if plan.program is None:
             for path in plan.paths:
@@ -73,6 +87,16 @@ class Register:
         indexes.append(index)
         rows.extend(constants)
 
+    def _selector(self, template: Template) -> tuple[int, Selector]:
+        if template.selector is None:
+            made = selector(template.plan)
+            program = tuple(encode(made.program, self.codes.__getitem__))
+            known = self._selectors.get(program)
+            if known is None:
+                known = self._selectors[program] = self.kernel.add_selector(program)
+            template.selector = known, made
+        return template.selector
+
     def _path(self, path: ValuePath, constants: Sequence[str | float]) -> None:
         for codes in self.codes.path(path, constants):
             self._steps.extend(codes)
@@ -82,7 +106,9 @@ class Register:
         assert plan.program is not None
         program = encode(plan.program, self.codes.__getitem__)
         access, guards = self._access(plan.paths), self._access(plan.guards)
-        key = (*program, *[(tuple(steps), slot) for steps, slot in access])
+        if self._by_program is None:
+            self._by_program = {_key(*shape): number for number, shape in enumerate(self.kernel.shapes())}
+        key = _key(program, access)
         known = self._by_program.get(key)
         if known is None:
             known = self._by_program[key] = self.kernel.add_shape(program, access, guards, plan.exact)
@@ -99,5 +125,7 @@ class Register:
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
         for shape, (indexes, rows) in self._rows.items():
             self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
+        for index, fragments, number, row in self._wants:
+            self.kernel.want(numbers[index], fragments, number, row)
         self.clear()
         return numbers

@@ -26,9 +26,12 @@ from twigcast.pattern import (
     StringLength,
     StringValue,
     Twig,
+    constants,
     predicate_text,
+    twig_text,
 )
 from twigcast.plan.planner import Plan, plan
+from twigcast.plan.select import Selector
 from twigcast.plan.slots import Slot
 
 # A number is a literal where no name can go on: digits, dots and dashes are name characters too. The expression begins
@@ -49,6 +52,8 @@ class Template:
 
     plan: Plan
     slots: tuple[tuple[int, int], ...]
+    selector: tuple[int, Selector] | None = None
+    """What selects the results, and its number in the kernel; once a subscription wants them."""
 
     def constants(self, literals: list[str]) -> list[str | float]:
         return [_value(literals[i], sign) for i, sign in self.slots]
@@ -134,6 +139,9 @@ class Shapes:
             if hit is None or j not in _plain_slots(probe):
                 return None
             slots.append(hit)
+        selected = [c.value for s in probe.selects or () for part in (s.guard, s.twig) for c in constants(part)]
+        if any(value not in probe.constants and _literal_of(value) is not None for value in selected):
+            return None
         return Template(probe, tuple(slots))
 
 
@@ -174,7 +182,8 @@ def _outline(p: Plan) -> tuple[object, ...]:
     """The plan without its constants."""
     paths = tuple((path.steps, None if path.slot is None else path.slot.index) for path in p.paths)
     kinds = tuple(isinstance(value, str) for value in p.constants)
-    return paths, p.program and predicate_text(p.program, masked=True), kinds
+    selects = p.selects and [(predicate_text(s.guard, masked=True), twig_text(s.twig, masked=True)) for s in p.selects]
+    return paths, p.program and predicate_text(p.program, masked=True), kinds, selects, p.pick
 
 
 def _plain_slots(p: Plan) -> set[int]:

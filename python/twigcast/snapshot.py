@@ -1,117 +1,132 @@
-"""A compiled set of subscriptions in one file: a header with version and checksum, then Arrow IPC.
-
-Written under another name and renamed, so that a reader sees a whole file or none; read through mmap.
-"""
+"""A compiled set of subscriptions in one file: the kernel's part, the ids by number, and what only some have."""
 
 from __future__ import annotations
 
 import json
-import os
-import struct
 import zlib
-from array import array
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from twigcast.errors import TwigcastError
+from twigcast import _kernel
+from twigcast.delta import History
+from twigcast.ids import Ids
 from twigcast.limits import Limits
+from twigcast.pattern import Residual
+from twigcast.sealed import Format
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-MAGIC = b"TWIGCAST"
-VERSION = 1
-_HEADER = struct.Struct("<8sIIQ")
+FORMAT = Format("snapshot", b"TWIGCAST", 2)
+
+
+class Extra(NamedTuple):
+    """Something that only some subscriptions have: by number, as JSON takes it."""
+
+    save: Callable[[Engine], Iterable[tuple[int, Any]]]
+    open: Callable[[Engine, int, Any], None]
+
+
+def _save_residuals(engine: Engine) -> Iterable[tuple[int, Any]]:
+    return ((number, [r.xpath, r.prefixes]) for number, r in engine._residuals.items())
+
+
+def _open_residual(engine: Engine, number: int, value: Any) -> None:
+    xpath, prefixes = value
+    if not isinstance(xpath, str) or not all(isinstance(text, str) for pair in prefixes for text in pair):
+        raise ValueError("a residual that is no XPath")
+    engine._residuals.add(number, Residual(None, (), xpath, tuple((prefix, uri) for prefix, uri in prefixes)))
+
+
+# Whatever else is kept per subscription belongs here; what it is called must not change.
+EXTRAS = {"residual": Extra(_save_residuals, _open_residual)}
 
 
 def save(engine: Engine, path: Path) -> None:
     with engine._lock:
-        ids = {number: id for number, id in enumerate(engine._ids) if id is not None}
-        codes, path_ends, sub_ends = (array("I", bytes(b)) for b in engine.kernel.steps(list(ids)))
-        symbols = engine.kernel.symbols()
-    flat = pa.ListArray.from_arrays(_offsets(path_ends), pa.array(codes, pa.uint32()))
-    table = pa.table(
-        {
-            "id": pa.array(map(str, ids.values()), pa.string()),
-            "is_number": pa.array((isinstance(id, int) for id in ids.values()), pa.bool_()),
-            "paths": pa.ListArray.from_arrays(_offsets(sub_ends), flat),
-        },
-        metadata={
-            "symbols": json.dumps(symbols),
-            "namespaces": json.dumps(engine.namespaces),
-            "limits": json.dumps(engine.limits.as_dict()),
+        kernel = pa.array(engine.kernel.save()).buffers()[1]
+        ids, whole = engine._ids.array, engine._ids.whole
+        extras = [
+            (number, kind, json.dumps(value, separators=(",", ":")))
+            for kind, extra in EXTRAS.items()
+            for number, value in extra.save(engine)
+        ]
+        # The kernel's part tells one set from another well enough to make a base of it.
+        engine._history.begin(zlib.crc32(kernel))
+        meta = {
+            "namespaces": engine.namespaces,
+            "limits": engine.limits.as_dict(),
             "mode": engine.mode,
-        },
-    )
+            "next_id": engine._next_id,
+            "version": engine._history.version,
+            "tag": engine._history.tag,
+        }
+    numbers = pa.table({"id": ids} if whole is None else {"id": ids, "whole": whole})
+    few = pa.table([[extra[i] for extra in extras] for i in range(3)], _EXTRAS_SCHEMA)
+    FORMAT.write(path, [json.dumps(meta).encode(), kernel, _ipc(numbers), _ipc(few)])
+
+
+_EXTRAS_SCHEMA = pa.schema([("number", pa.uint32()), ("kind", pa.string()), ("value", pa.string())])
+
+
+def _ipc(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    body = sink.getvalue()
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            file.write(_HEADER.pack(MAGIC, VERSION, zlib.crc32(body), body.size))
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:
-        with suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise TwigcastError("snapshot-unwritable", f"cannot write {path}: {error}") from error
-        raise
+    return sink.getvalue()
 
 
 def load(path: Path) -> Engine:
+    parts = FORMAT.read(path)
     try:
-        whole = pa.memory_map(str(path)).read_buffer()
-    except OSError as error:
-        raise TwigcastError("snapshot-unreadable", f"cannot open {path}: {error}") from error
-    if whole.size < _HEADER.size or whole[: len(MAGIC)].to_pybytes() != MAGIC:
-        raise TwigcastError("not-a-snapshot", f"{path} is not a Twigcast snapshot")
-    _, version, checksum, size = _HEADER.unpack(whole[: _HEADER.size].to_pybytes())
-    if version != VERSION:
-        hint = "write it again with this version of Twigcast"
-        raise TwigcastError("snapshot-version", f"{path} has format {version}, this is {VERSION}", hint=hint)
-    body = whole[_HEADER.size :]
-    if body.size != size or zlib.crc32(body) != checksum:
-        raise TwigcastError("snapshot-damaged", f"{path} is damaged: its checksum does not fit")
-    try:
-        return _engine(pa.ipc.open_file(body).read_all().combine_chunks())
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise TwigcastError("snapshot-damaged", f"{path} does not hold what a snapshot does: {error}") from error
+        meta, kernel, numbers, few = parts
+        return _engine(json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few))
+    except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
+        raise FORMAT.damaged(path, error) from error
 
 
-def _engine(table: Any) -> Engine:
+def _table(part: pa.Buffer) -> pa.Table:
+    table = pa.ipc.open_file(part).read_all().combine_chunks()
+    table.validate(full=True)
+    return table
+
+
+def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Table) -> Engine:
     from twigcast.engine import Engine
 
-    meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    engine = Engine(
-        namespaces=json.loads(meta["namespaces"]), limits=Limits(**json.loads(meta["limits"])), mode=meta["mode"]
-    )
-    for attribute, uri, local in json.loads(meta["symbols"]):
-        engine.kernel.symbol(attribute, uri, local)
-    if table.num_rows:
-        paths = table.column("paths").combine_chunks()
-        flat = paths.flatten()
-        numbers = engine.kernel.add(_raw(flat.flatten()), _raw(flat.offsets)[4:], _raw(paths.offsets)[4:])
-        ids = zip(table.column("id").to_pylist(), table.column("is_number").to_pylist(), strict=True)
-        engine._enter([int(id) if is_number else id for id, is_number in ids], numbers)
+    if not all(isinstance(text, str) for pair in meta["namespaces"].items() for text in pair):
+        raise ValueError("namespaces that are no names")
+    if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
+        raise ValueError("a version that is no number")
+    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), mode=meta["mode"])
+    data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
+    engine._adopt(_kernel.Engine.open(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
+    engine._next_id = meta["next_id"]
+    used = pa.array(engine.kernel.subscriptions())
+    known = engine._ids.array.is_valid()
+    if used.true_count != known.true_count or not used.slice(0, len(known)).equals(known):
+        raise ValueError("a subscription without an id")
+    for number, kind, value in zip(*(few.column(name).to_pylist() for name in _EXTRAS_SCHEMA.names), strict=True):
+        if number >= len(known) or not known[number].as_py():
+            raise ValueError(f"{kind} of no subscription")
+        EXTRAS[kind].open(engine, number, json.loads(value))
     return engine
 
 
-def _offsets(ends: array[int]) -> pa.Array:
-    return pa.array(array("i", [0, *ends]), pa.int32())
+def _ids(table: pa.Table) -> Ids:
+    columns = {name: _flat(table.column(name)) for name in table.schema.names}
+    ids, whole = columns.pop("id"), columns.pop("whole", None)
+    if columns or ids.type not in (pa.int64(), pa.string()):
+        raise ValueError("ids of an unknown type")
+    if whole is not None:
+        if whole.type != pa.bool_() or whole.null_count or ids.type != pa.string():
+            raise ValueError("ids of an unknown type")
+        ids.filter(whole).cast(pa.int64())  # all of them are numbers
+    return Ids(ids, whole)
 
 
-def _raw(numbers: pa.Array) -> bytes:
-    """The bytes of an array of 32-bit numbers."""
-    data = numbers.buffers()[1]
-    width = 4
-    return data[numbers.offset * width : (numbers.offset + len(numbers)) * width].to_pybytes() if data else b""
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

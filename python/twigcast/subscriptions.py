@@ -16,8 +16,9 @@ from typing import Any
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, Span, TwigcastError
 from twigcast.limits import Limits
+from twigcast.results import check_result
 
-KEYS = ("id", "query", "namespaces", "default_namespace")
+KEYS = ("id", "query", "namespaces", "default_namespace", "result")
 # Beyond this many bad lines the file as a whole is the mistake.
 SHOWN = 20
 
@@ -46,11 +47,11 @@ class SubscriptionFileError(TwigcastError):
         return "\n".join(shown)
 
 
-def read_subscriptions(path: str | Path) -> SubscriptionFile:
+def read_subscriptions(path: str | Path, *, result: str = "match") -> SubscriptionFile:
     """Reads a file, ``-`` for stdin. Where the name does not tell, a first character ``{`` means JSON.
 
     In a ``.txt`` file blank lines and lines that start with ``#`` are skipped; an id is always the line's number in the
-    file. In a ``.jsonl`` file the line's number stands in where there is no ``id``.
+    file. In a ``.jsonl`` file the line's number stands in where there is no ``id``, and ``result`` where there is none.
     """
     name = str(path)
     try:
@@ -69,7 +70,7 @@ def read_subscriptions(path: str | Path) -> SubscriptionFile:
             line = _decode(raw).strip()
             if not line or (not is_json and line.startswith("#")):
                 continue
-            subscription = _from_json(line, number) if is_json else Subscription(number, line)
+            subscription = _from_json(line, number, result) if is_json else Subscription(number, line, result=result)
             earlier = first_line.setdefault(subscription.id, number)
             if earlier != number:
                 raise OptionError("duplicate-id", f"the id {subscription.id!r} is that of line {earlier} already")
@@ -128,7 +129,7 @@ def _decode(raw: bytes) -> str:
         raise OptionError("bad-encoding", f"byte {error.start + 1} of the line is not UTF-8") from None
 
 
-def _from_json(line: str, number: int) -> Subscription:
+def _from_json(line: str, number: int, result: str) -> Subscription:
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -150,7 +151,9 @@ def _from_json(line: str, number: int) -> Subscription:
         raise OptionError("bad-id", f'"id" must be a string or a whole number, not {json.dumps(id)}')
     if isinstance(id, int) and not -(2**63) <= id < 2**63:
         raise OptionError("bad-id", f'"id" must fit into 64 bits: {id} does not')
-    return Subscription(id, query, _namespaces(value.get("namespaces")), _default_namespace(value))
+    result = value.get("result", result)
+    check_result(result)
+    return Subscription(id, query, _namespaces(value.get("namespaces")), _default_namespace(value), result=result)
 
 
 def _namespaces(value: Any) -> Mapping[str, str] | None:

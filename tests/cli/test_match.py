@@ -223,3 +223,36 @@ def test_yfilter_simple_paths(run: Any, shared_data: Path, mode: str) -> None:
     for name, id in pairs(done.stdout):
         found[Path(name).name].append(id)
     assert found == expected
+
+
+def test_results(run: Any, folder: Any) -> None:
+    lines = [
+        {"id": "n", "query": "//b", "result": "nodes"},
+        {"id": "d", "query": "//b | //@x"},
+        {"id": "m", "query": "count(//b) = 2", "result": "match"},
+    ]
+    folder({"s.jsonl": "\n".join(map(json.dumps, lines)), "m.xml": '<a><b x="é\n&lt;"/><b>\n</b></a>', "n.xml": "<b/>"})
+    done = run("match", "-s", "s.jsonl", "--result", "fragments", "m.xml", "n.xml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(map(json.loads, done.stdout.splitlines())) == [
+        {"message": "m.xml", "subscription": "n", "nodes": [2, 4]},
+        {"message": "m.xml", "subscription": "d", "fragments": ['<b x="é\n&lt;"/>', "é &lt;", "<b>\n</b>"]},
+        {"message": "m.xml", "subscription": "m"},
+        {"message": "n.xml", "subscription": "n", "nodes": [1]},
+        {"message": "n.xml", "subscription": "d", "fragments": ["<b/>"]},
+    ]
+    cut = run("match", "-s", "s.jsonl", "--max-result-nodes", "1", "m.xml").stdout.splitlines()
+    assert json.loads(cut[0]) == {"message": "m.xml", "subscription": "n", "nodes": [2], "complete": False}
+    table = run("match", "-s", "s.jsonl", "--format", "table", "m.xml").stdout.splitlines()
+    assert table[0].split() == ["message", "subscription", "query", "selected"]
+    assert table[1].split() == ["m.xml", "n", "//b", "2", "4"]
+
+
+def test_bad_results_are_told(run: Any, folder: Any) -> None:
+    folder({"s.txt": "//b\ncount(//b)\n", "s.jsonl": '{"query": "//b", "result": "node"}', "m.xml": "<b/>"})
+    done = run("match", "-s", "s.txt", "--result", "nodes", "m.xml")
+    assert done.returncode == 2
+    assert "s.txt:2: not-a-node-set: " in done.stderr
+    done = run("match", "-s", "s.jsonl", "m.xml")
+    assert "s.jsonl:1: unknown-result: there is no result 'node'" in done.stderr
+    assert "did you mean 'nodes'?" in run("match", "-s", "s.txt", "--result", "node", "m.xml").stderr

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,3 +30,14 @@ def test_a_wrong_command_or_option_is_answered_with_the_right_one(run: Any) -> N
     assert done.returncode == 2 and "did you mean 'match'?" in done.stderr
     done = run("match", "--subscription", "s.txt")
     assert done.returncode == 2
+
+
+def test_explain(run: Any, folder: Any) -> None:
+    done = run("explain", "/a//b/@c")
+    assert done.returncode == 0 and "//b" in done.stdout
+    folder({"s.txt": "/a\n/b\n/a\n"})
+    shown = json.loads(run("explain", "--format", "json", "-s", "s.txt", "/a").stdout)
+    assert (shown["query"], shown["sharing"]["path"]) == ("/a", 2)
+    assert run("explain", "--ns", "p=urn:x", "/p:a").returncode == 0
+    done = run("explain", "/a/[")
+    assert done.returncode == 2 and done.stderr.splitlines()[1:3] == ["  /a/[", "     ^"]

@@ -12,6 +12,7 @@ use crate::paths::index::PathIndex;
 use crate::paths::nfa::Nfa;
 use crate::paths::{PathId, Step};
 use crate::shapes::program::{Program, Slot};
+use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
 use crate::values::constants::Constants;
 use std::collections::HashMap;
@@ -44,17 +45,18 @@ pub struct Engine {
     pub(crate) fsms: Fsms,
     pub(crate) constants: Constants,
     pub(crate) store: Store,
+    pub(crate) wanted: Wanted,
     /// Some subscription needs more than paths.
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
     pub(crate) uses_attributes: bool,
-    numbers: Vec<Number>,
+    pub(crate) numbers: Vec<Number>,
     /// The numbers of guards.
-    guards: HashMap<PathId, u32>,
+    pub(crate) guards: HashMap<PathId, u32>,
     /// Further paths of items that have several.
-    more: HashMap<u32, Box<[PathId]>>,
-    free: Vec<u32>,
-    subscriptions: usize,
+    pub(crate) more: HashMap<u32, Vec<PathId>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) subscriptions: usize,
 }
 
 /// What a number stands for.
@@ -88,6 +90,7 @@ impl Engine {
             fsms: Fsms::default(),
             constants: Constants::default(),
             store: Store::default(),
+            wanted: Wanted::default(),
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
@@ -209,7 +212,7 @@ impl Engine {
         self.has_patterns = true;
         self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
         let exact = exact && access.len() == 1;
-        Ok(self.store.add_shape(program, access, guards, exact))
+        Ok(self.store.add_shape(program, words, access, guards, exact))
     }
 
     /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
@@ -222,17 +225,25 @@ impl Engine {
         if !self.are_reserved(numbers) {
             return Err("every subscription needs a reserved number");
         }
-        let word = |(slot, &x): (&Slot, &f64)| match slot {
-            Slot::Str => x as u64,
-            Slot::Num => x.to_bits(),
-        };
         let mut row = vec![];
         for (i, &number) in numbers.iter().enumerate() {
             row.clear();
-            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(word));
+            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(|(slot, &x)| slot.word(x)));
             self.add_row(shape, number, &row)?;
         }
         Ok(())
+    }
+
+    /// The access constants of a row, as the last steps of the paths to its bucket.
+    pub(crate) fn access_key(&mut self, shape: u32, row: &[u64]) -> Result<Vec<Sym>, &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        let value = |slot: u32| match (s.program.slots[slot as usize], row[slot as usize]) {
+            (Slot::Str, x) => names::string_value(x as u32),
+            (Slot::Num, x) => names::number_value(self.constants.intern_number(f64::from_bits(x))),
+        };
+        let mut key = Vec::with_capacity(s.access.len());
+        key.extend(s.access.iter().filter_map(|a| a.slot).map(value));
+        Ok(key)
     }
 
     fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
@@ -243,9 +254,7 @@ impl Engine {
         }
         let slots = s.program.slots.clone();
         let (access, guards) = (s.access.clone(), s.guards.clone());
-        let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
-        let key: Vec<Sym> =
-            access.iter().zip(&paths).filter(|(a, _)| a.slot.is_some()).map(|(_, p)| p[p.len() - 1].test()).collect();
+        let key = self.access_key(shape, row)?;
         let bucket = match self.store.find_bucket(shape, &key) {
             Some(b) => {
                 for item in self.store.drop_guards(b, row) {
@@ -255,6 +264,7 @@ impl Engine {
             }
             None => {
                 let item = self.number();
+                let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
                 let ids = self.tie(item, paths.iter().map(|p| &p[..]));
                 let b = self.store.open_bucket(shape, key, row, item, ids);
                 self.numbers[item as usize] = Number::Bucket(b);
@@ -276,7 +286,7 @@ impl Engine {
     }
 
     /// An access path with the constant of its slot as its last step.
-    fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
+    pub(crate) fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
         let mut path = access.path.clone();
         if let Some(slot) = access.slot {
             let x = row[slot as usize];
@@ -314,6 +324,19 @@ impl Engine {
                 self.untie(number, &[path]);
             }
         }
+    }
+
+    /// A selector, in its encoding: what `want` says that subscriptions select.
+    pub fn add_selector(&mut self, words: &[u32]) -> Result<u32, &'static str> {
+        self.wanted.add_selector(words, &self.index.names)
+    }
+
+    /// From now on matches of the subscription come with what the selector finds, given constants as `add_rows` has.
+    pub fn want(&mut self, sub: u32, form: Form, selector: u32, row: &[f64]) -> Result<(), &'static str> {
+        if matches!(self.number_of(sub), Number::Free | Number::Bucket(_) | Number::Guard { .. }) {
+            return Err("no such subscription");
+        }
+        self.wanted.add(sub, form, selector, row, self.constants.len())
     }
 
     /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
@@ -374,6 +397,7 @@ impl Engine {
             }
             Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
         }
+        self.wanted.remove(sub);
         self.subscriptions -= 1;
         true
     }
@@ -396,15 +420,6 @@ impl Engine {
     /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.
     pub fn fold(&mut self) {
         self.index.fold();
-    }
-
-    /// The paths of a subscription to paths; none for any other.
-    pub fn paths_of(&self, sub: u32) -> impl Iterator<Item = &[Step]> {
-        let ids = match self.number_of(sub) {
-            Number::Paths(first) => self.paths_from(sub, first),
-            _ => vec![],
-        };
-        ids.into_iter().map(|id| self.index.steps(id))
     }
 
     /// Number of subscriptions that share a path.
@@ -432,6 +447,10 @@ impl Engine {
     }
 
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + self.numbers.capacity() * 12 + self.constants.bytes() + self.store.bytes()
+        self.index.bytes()
+            + self.numbers.capacity() * 12
+            + self.constants.bytes()
+            + self.store.bytes()
+            + self.wanted.bytes()
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::engine::{Engine, Mode, Number};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
+use crate::output::results::{Collector, Results};
 use crate::paths::fsm::{self, Fsms};
 use crate::paths::index::PathIndex;
 use crate::paths::nfa::{self, Nfa};
@@ -37,6 +38,7 @@ struct Table {
     value: Vec<u8>,
     items: Vec<u32>,
     guards: Marks,
+    collector: Collector,
 }
 
 /// Which items the message has, for those that are asked for again.
@@ -67,10 +69,11 @@ impl Marks {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Deliver {
-    Matches,
+enum Deliver<'a> {
     Nothing,
+    Matches,
+    /// What the matched subscriptions select, too.
+    Results(&'a mut Results),
 }
 
 impl Matcher {
@@ -113,12 +116,30 @@ impl Matcher {
         self.run(engine, xml, limits, Deliver::Nothing, &mut vec![])
     }
 
+    /// As `read_sorted`, and appends what each of the subscriptions selects to `results`.
+    pub fn select(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        out: &mut Vec<u32>,
+        results: &mut Results,
+    ) -> Result<(), XmlError> {
+        let (from, matches) = (out.len(), results.len());
+        let read = self.run(engine, xml, limits, Deliver::Results(results), out);
+        if read.is_err() {
+            out.truncate(from);
+            results.truncate(matches);
+        }
+        read
+    }
+
     fn run(
         &mut self,
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
-        deliver: Deliver,
+        deliver: Deliver<'_>,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
@@ -164,15 +185,19 @@ fn drive<P: PathMatcher>(
     reader: &mut Reader,
     xml: &[u8],
     limits: &Limits,
-    deliver: Deliver,
+    deliver: Deliver<'_>,
     out: &mut Vec<u32>,
     paths: &mut P,
 ) -> Result<(), XmlError> {
     // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
-    if engine.has_patterns {
-        reader.read(xml, limits, &mut MessageSink::<P, true> { engine, table, paths, deliver, out })
+    let results = matches!(deliver, Deliver::Results(_));
+    let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
+    if engine.has_patterns || results {
+        let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+        reader.read(xml, limits, &mut sink)
     } else {
-        reader.read(xml, limits, &mut MessageSink::<P, false> { engine, table, paths, deliver, out })
+        let mut sink = MessageSink::<P, false> { engine, table, paths, limits, attributes, deliver, out };
+        reader.read(xml, limits, &mut sink)
     }
 }
 
@@ -323,7 +348,10 @@ struct MessageSink<'a, P, const TABLE: bool> {
     engine: &'a Engine,
     table: &'a mut Table,
     paths: &'a mut P,
-    deliver: Deliver,
+    limits: &'a Limits,
+    /// Attributes belong into the node table.
+    attributes: bool,
+    deliver: Deliver<'a>,
     out: &'a mut Vec<u32>,
 }
 
@@ -436,8 +464,11 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         self.paths.open(&self.engine.index, sym);
         if TABLE {
             self.table.nodes.open(sym, tag.start);
+            if tag.declares {
+                self.table.nodes.declares();
+            }
         }
-        if !tag.attrs.is_empty() && (!TABLE || self.engine.uses_attributes) {
+        if !tag.attrs.is_empty() && (!TABLE || self.attributes) {
             self.attributes(tag);
         }
     }
@@ -472,18 +503,19 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     }
 
     fn finish(&mut self, src: &[u8]) {
-        if self.deliver == Deliver::Nothing {
+        if matches!(self.deliver, Deliver::Nothing) {
             return;
         }
-        let Engine { index, store, constants, .. } = self.engine;
+        let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
         if !TABLE {
             return self.paths.deliver(index, self.out);
         }
-        let Table { nodes, scratch, items, guards, .. } = self.table;
+        let Table { nodes, scratch, items, guards, collector, .. } = self.table;
         nodes.finish();
         items.clear();
         self.paths.deliver(index, items);
         // Buckets go to the front of the list; subscriptions to paths are done; guards that hold are marked.
+        let from = self.out.len();
         let mut buckets = 0;
         guards.begin(self.engine.bound());
         for i in 0..items.len() {
@@ -496,14 +528,18 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
                 _ => self.out.push(items[i]),
             }
         }
-        if buckets > 0 {
+        if buckets > 0 || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
-            let message = Message { src, nodes, names: &index.names, constants };
-            for &b in &items[..buckets] {
-                if store.guards(b).iter().all(|g| guards.holds(g.item)) {
-                    store.evaluate(b, message, self.engine.fuel, scratch, self.out);
-                }
+        }
+        let message = Message { src, nodes, names: &index.names, constants };
+        for &b in &items[..buckets] {
+            if store.guards(b).iter().all(|g| guards.holds(g.item)) {
+                store.evaluate(b, message, *fuel, scratch, self.out);
             }
+        }
+        if let Deliver::Results(results) = &mut self.deliver {
+            self.out[from..].sort_unstable();
+            collector.collect(wanted, message, *fuel, self.limits, &self.out[from..], results);
         }
     }
 }

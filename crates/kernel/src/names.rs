@@ -23,7 +23,7 @@ pub const NODE: Sym = 10;
 const FIRST: Sym = 16;
 /// Set in the symbols that stand for a value a node has, the leaves below all others: `path = "x"` is a path whose
 /// last step is the value.
-const VALUE: Sym = 1 << 30;
+pub const VALUE: Sym = 1 << 30;
 /// No symbol.
 pub const NO_SYM: Sym = u32::MAX;
 

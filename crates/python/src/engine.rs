@@ -2,22 +2,26 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::pool::Pool;
+use crate::results::{self, Selected};
 use crate::xml::{error, limits, Error};
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray,
+    StructArray, UInt32Array, UInt8Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
 use twigcast_kernel::matcher::Matcher;
+use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
+use twigcast_kernel::shapes::select::Form;
 use twigcast_kernel::shapes::store::Access;
 use twigcast_kernel::xml::{Limits, XmlError};
 
@@ -38,8 +42,23 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
 }
 
-fn bytes_of(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|w| w.to_ne_bytes()).collect()
+fn mode_of(name: &str) -> PyResult<Mode> {
+    let mode = Mode::ALL.iter().find(|(known, _)| *known == name);
+    mode.map(|m| m.1).ok_or_else(|| PyValueError::new_err(format!("unknown mode {name}")))
+}
+
+/// A program, and per access path the steps and the slot of its value.
+type ShapeWords = (Vec<u32>, Vec<(Vec<u32>, Option<u32>)>);
+
+impl From<Kernel> for Engine {
+    fn from(kernel: Kernel) -> Engine {
+        Engine {
+            kernel: RwLock::new(kernel),
+            dirty: AtomicBool::new(false),
+            idle: Mutex::new(vec![]),
+            pool: Arc::default(),
+        }
+    }
 }
 
 #[pymethods]
@@ -47,17 +66,23 @@ impl Engine {
     #[new]
     #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
     fn new(mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
-        let mode = Mode::ALL
-            .iter()
-            .find(|(name, _)| *name == mode)
-            .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode}")))?
-            .1;
-        Ok(Engine {
-            kernel: RwLock::new(Kernel::new(mode, cache_bytes, fuel)),
-            dirty: AtomicBool::new(false),
-            idle: Mutex::new(vec![]),
-            pool: Arc::default(),
-        })
+        Ok(Engine::from(Kernel::new(mode_of(mode)?, cache_bytes, fuel)))
+    }
+
+    /// An engine from what `save` gave, as an Arrow array of bytes.
+    #[staticmethod]
+    #[pyo3(signature = (data, mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
+    fn open(py: Python<'_>, data: &Bound<'_, PyAny>, mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
+        let (data, mode) = (import(data)?, mode_of(mode)?);
+        let bytes =
+            data.as_any().downcast_ref::<UInt8Array>().ok_or_else(|| PyTypeError::new_err("bytes are needed"))?;
+        let kernel = py.detach(|| Kernel::open(bytes.values(), mode, cache_bytes, fuel));
+        kernel.map(Engine::from).map_err(PyValueError::new_err)
+    }
+
+    /// All there is to know about the subscriptions, as an Arrow array of bytes.
+    fn save(&self, py: Python<'_>) -> ArrowData {
+        export(py.detach(|| Arc::new(UInt8Array::from(self.read().save()))))
     }
 
     #[staticmethod]
@@ -69,12 +94,6 @@ impl Engine {
     #[pyo3(signature = (attribute, uri, local))]
     fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
         py.detach(|| self.write().names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
-    }
-
-    /// All symbols in the order they were made: (attribute, uri, local).
-    fn symbols(&self, py: Python<'_>) -> Vec<(bool, String, Option<String>)> {
-        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-        py.detach(|| self.read().names().entries().map(|(a, uri, local)| (a, text(uri), local.map(text))).collect())
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.
@@ -89,6 +108,11 @@ impl Engine {
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
     fn reserve(&self, py: Python<'_>, count: usize) -> Vec<u32> {
         py.detach(|| self.write().reserve(count))
+    }
+
+    /// By number: does it stand for a subscription? As an Arrow array.
+    fn subscriptions(&self, py: Python<'_>) -> ArrowData {
+        export(py.detach(|| Arc::new(BooleanArray::from(self.read().subscriptions()))))
     }
 
     /// Adds subscriptions to paths under reserved numbers. `codes` holds the steps of all paths; path i ends at
@@ -120,20 +144,43 @@ impl Engine {
         py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
     }
 
+    /// The shapes by number, as `add_shape` took them.
+    fn shapes(&self, py: Python<'_>) -> Vec<ShapeWords> {
+        let way = |a: &Access| (a.path.iter().map(|s| s.0).collect(), a.slot);
+        py.detach(|| self.read().shapes().into_iter().map(|(w, a)| (w.to_vec(), a.iter().map(way).collect())).collect())
+    }
+
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
     fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: &Bound<'_, PyList>) -> PyResult<()> {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
-            let rows: Vec<f64> = constants
-                .into_iter()
-                .map(|c| match c {
-                    Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
-                    Constant::Number(x) => x,
-                })
-                .collect();
+            let rows = numbered(&mut kernel, constants);
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// A selector, by its program.
+    fn add_selector(&self, py: Python<'_>, program: Vec<u32>) -> PyResult<u32> {
+        py.detach(|| self.write().add_selector(&program)).map_err(PyValueError::new_err)
+    }
+
+    /// From now on `select_one` and `select_column` tell what a subscription selects: fragments, or the ids of nodes.
+    fn want(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        fragments: bool,
+        selector: u32,
+        constants: &Bound<'_, PyList>,
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        let form = if fragments { Form::Fragments } else { Form::Nodes };
+        py.detach(|| {
+            let mut kernel = self.write();
+            let row = numbered(&mut kernel, constants);
+            kernel.want(number, form, selector, &row).map_err(PyValueError::new_err)
         })
     }
 
@@ -144,27 +191,6 @@ impl Engine {
             kernel.remove(sub)
         });
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(sub))
-    }
-
-    /// The steps of the given subscriptions, in the form that `add` takes.
-    fn steps<'py>(
-        &self,
-        py: Python<'py>,
-        subs: Vec<u32>,
-    ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-        let (mut codes, mut path_ends, mut sub_ends) = (vec![], vec![], vec![]);
-        py.detach(|| {
-            let kernel = self.read();
-            for sub in subs {
-                for path in kernel.paths_of(sub) {
-                    codes.extend(path.iter().map(|s| s.0));
-                    path_ends.push(codes.len() as u32);
-                }
-                sub_ends.push(path_ends.len() as u32);
-            }
-        });
-        let bytes = |w: &[u32]| PyBytes::new(py, &bytes_of(w));
-        (bytes(&codes), bytes(&path_ends), bytes(&sub_ends))
     }
 
     /// How many subscriptions share a path.
@@ -187,6 +213,49 @@ impl Engine {
             let read = self.with_matcher(|kernel, matcher| matcher.read_sorted(kernel, xml, &limits, &mut out));
             (out, read.err().map(error))
         }))
+    }
+
+    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, complete).
+    #[pyo3(signature = (xml, limits=None))]
+    fn select_one(
+        &self,
+        py: Python<'_>,
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Vec<Selected>, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        let (mut found, mut selected) = (vec![], Results::default());
+        let read = py.detach(|| {
+            self.with_matcher(|kernel, matcher| matcher.select(kernel, xml, &limits, &mut found, &mut selected))
+        });
+        Ok((results::listed(py, &found, &selected), read.err().map(error)))
+    }
+
+    /// As `match_column`, in ascending order and with what each subscription selects: (matches: list<struct>, error).
+    #[pyo3(signature = (column, start, max_matches, max_bytes, limits=None))]
+    fn select_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        start: usize,
+        max_matches: usize,
+        max_bytes: usize,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(ArrowData, usize)> {
+        let limits = self::limits(limits)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let (data, next) = py.detach(|| {
+            let (mut found, mut selected) = (vec![], Results::default());
+            let mut offsets: Vec<i32> = vec![0];
+            let (errors, next) = self.each_row(&rows, start, |kernel, matcher, xml| {
+                let read = matcher.select(kernel, xml, &limits, &mut found, &mut selected);
+                offsets.push(found.len() as i32);
+                (read, found.len() < max_matches && selected.size() < max_bytes)
+            });
+            (table(results::lists(found, offsets, selected), errors), next)
+        });
+        Ok((export(data), next))
     }
 
     /// Matches the messages of a column from row `start` on, until there are `max_matches`. Answers a struct array
@@ -292,6 +361,29 @@ impl Engine {
     ) -> (ArrayRef, usize) {
         let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
+        let (errors, next) = self.each_row(rows, start, |kernel, matcher, xml| {
+            let read = match order {
+                Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
+                Order::Any => matcher.read(kernel, xml, limits, &mut found),
+                Order::None => matcher.recognise(kernel, xml, limits),
+            };
+            offsets.push(found.len() as i32);
+            (read, found.len() < max_matches)
+        });
+        let item = Arc::new(Field::new("item", DataType::UInt32, false));
+        let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
+        let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
+        (table(matches, errors), next)
+    }
+
+    /// Calls `read` for the messages from row `start` on, until it says that there is no room for more. Answers what
+    /// was wrong with them, and the first row not read.
+    fn each_row(
+        &self,
+        rows: &Rows<'_>,
+        start: usize,
+        mut read: impl FnMut(&Kernel, &mut Matcher, &[u8]) -> (Result<(), XmlError>, bool),
+    ) -> (Errors, usize) {
         let mut errors = Errors::default();
         let mut row = start;
         let mut more = row < rows.len();
@@ -299,22 +391,17 @@ impl Engine {
             self.with_matcher(|kernel, matcher| {
                 while more {
                     let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    let read = match order {
-                        Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
-                        Order::Any => matcher.read(kernel, xml, limits, &mut found),
-                        Order::None => matcher.recognise(kernel, xml, limits),
-                    };
+                    let (read, room) = read(kernel, matcher, xml);
                     errors.push(read.err());
-                    offsets.push(found.len() as i32);
                     row += 1;
-                    more = row < rows.len() && found.len() < max_matches;
+                    more = row < rows.len() && room;
                     if matcher.is_overworked(kernel) {
                         break;
                     }
                 }
             });
         }
-        (result(self.pool.lend(found), offsets, errors), row)
+        (errors, row)
     }
 }
 
@@ -383,10 +470,16 @@ impl Errors {
     }
 }
 
-fn result(found: ScalarBuffer<u32>, offsets: Vec<i32>, mut errors: Errors) -> ArrayRef {
-    let item = Arc::new(Field::new("item", DataType::UInt32, false));
-    let values = Arc::new(UInt32Array::new(found, None));
-    let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
+/// The numbers of constants, those of strings in place of these.
+fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
+    let number = |c| match c {
+        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+        Constant::Number(x) => x,
+    };
+    constants.into_iter().map(number).collect()
+}
+
+fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),
         ("line", Arc::new(errors.line.finish())),

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 mod arrow;
 mod engine;
 mod pool;
+mod results;
 mod xml;
 
 #[pymodule]

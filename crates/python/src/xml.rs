@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use twigcast_kernel::output::plain::plain as plain_form;
 use twigcast_kernel::xml::{
     decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Tag, Text, XmlError, CODES,
 };
@@ -31,6 +32,8 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             "max_expansion" => limits.max_expansion = value.extract()?,
             "max_amplification" => limits.max_amplification = value.extract()?,
             "max_entity_depth" => limits.max_entity_depth = value.extract()?,
+            "max_result_nodes" => limits.max_result_nodes = value.extract()?,
+            "max_result_bytes" => limits.max_result_bytes = value.extract()?,
             _ => return Err(PyKeyError::new_err(format!("unknown limit {key}"))),
         }
     }
@@ -180,6 +183,27 @@ fn validate(py: Python<'_>, data: &[u8], limits: Option<&Bound<'_, PyDict>>) -> 
     Ok(read.err().map(error))
 }
 
+/// A message that has been read before as UTF-8 without XML declaration and DTD, entities and default attributes in
+/// place. (No limits but those of its first reading.)
+#[pyfunction]
+fn plain<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let limits = Limits {
+        max_bytes: u64::MAX,
+        max_depth: u32::MAX,
+        max_attributes: u32::MAX,
+        max_name: u32::MAX,
+        max_expansion: u64::MAX,
+        max_amplification: u32::MAX,
+        max_entity_depth: u32::MAX,
+        ..Limits::default()
+    };
+    let made = py.detach(|| READER.with_borrow_mut(|reader| plain_form(reader, data, &limits)));
+    match made {
+        Ok(bytes) => Ok(PyBytes::new(py, &bytes)),
+        Err(e) => Err(PyValueError::new_err(e.message)),
+    }
+}
+
 /// Reads every message and answers how many elements there are; a bad message is skipped.
 #[pyfunction]
 fn parse_only(py: Python<'_>, messages: &Bound<'_, PyList>) -> PyResult<u64> {
@@ -209,6 +233,7 @@ fn error_codes() -> Vec<(&'static str, &'static str)> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(validate, m)?)?;
     m.add_function(wrap_pyfunction!(events, m)?)?;
+    m.add_function(wrap_pyfunction!(plain, m)?)?;
     m.add_function(wrap_pyfunction!(parse_only, m)?)?;
     m.add_function(wrap_pyfunction!(error_codes, m)?)?;
     Ok(())

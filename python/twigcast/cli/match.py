@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
-from twigcast.cli.options import format_option, limit_options, limits_from, mode_option, namespace_options
+from twigcast.cli.options import OneOf, format_option, limit_options, limits_from, mode_option, namespace_options
 from twigcast.cli.progress import Progress
+from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
+from twigcast.results import RESULTS
 from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
 
 TABLE_ROWS = 1_000
@@ -26,7 +28,8 @@ Examples:
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
-  .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri"}
+  .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
+           "result": "match" | "nodes" | "fragments"}
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -41,6 +44,13 @@ class Output(Protocol):
 @click.command(epilog=EPILOG)
 @click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.option(
+    "--result",
+    type=OneOf(RESULTS),
+    default=RESULTS[0],
+    show_default=True,
+    help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
+)
 @format_option("jsonl", "table")
 @namespace_options
 @mode_option
@@ -51,6 +61,7 @@ def match(
     /,
     subscriptions: str,
     messages: tuple[str, ...],
+    result: str,
     format: str,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
@@ -63,17 +74,22 @@ def match(
     """
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
-    file = read_subscriptions(subscriptions)
+    file = read_subscriptions(subscriptions, result=result)
+    selecting = any(s.result != "match" for s in file.subscriptions)
     engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), mode=mode)
     names = list(expand(messages))
     progress = Progress(len(names))
-    output: Output = Jsonl(file, progress) if format == "jsonl" else Table(file)
+    output: Output
+    if format == "table":
+        output = Table(file, selecting)
+    else:
+        output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
     report = Report(progress)
     matched = False
     for batch in batches(read(names)):
-        for part, result in _match(engine, batch, report):
-            matched |= len(result.column("matches").flatten()) > 0
-            output.add(part, result)
+        for part, found in _match(engine, batch, report, selecting):
+            matched |= len(found.column("matches").flatten()) > 0
+            output.add(part, found)
         progress.advance(len(batch))
     progress.clear()
     output.close()
@@ -81,7 +97,7 @@ def match(
 
 
 def _match(
-    engine: Engine, batch: list[Message | Unreadable], report: Report
+    engine: Engine, batch: list[Message | Unreadable], report: Report, selecting: bool
 ) -> Iterator[tuple[list[str], pa.RecordBatch]]:
     """The batch's messages as slices of (names, result); what is wrong with them goes to ``report``, in their order."""
     readable = [(row, m) for row, m in enumerate(batch) if isinstance(m, Message)]
@@ -90,7 +106,8 @@ def _match(
         pa.array([m.data for _, m in readable], pa.large_binary()),
     ]
     reported = 0
-    for result in engine.match_batches(pa.RecordBatch.from_arrays(columns, ["id", "xml"])):
+    run = engine.select_batches if selecting else engine.match_batches
+    for result in run(pa.RecordBatch.from_arrays(columns, ["id", "xml"])):
         rows = result.column("id").to_pylist()
         errors = result.column("error")
         if errors.null_count < len(errors):
@@ -152,12 +169,18 @@ class Jsonl:
 class Table:
     """For people: the first matches with their queries, and how many more there are."""
 
-    def __init__(self, file: SubscriptionFile) -> None:
+    def __init__(self, file: SubscriptionFile, selecting: bool) -> None:
         self._file = file
+        self._selecting = selecting
         self._rows: list[tuple[str, int]] = []
+        self._selected: list[str] = []
         self._matches = 0
 
     def add(self, names: list[str], result: pa.RecordBatch) -> None:
+        if self._selecting:
+            shown = result.column("matches").flatten().slice(0, TABLE_ROWS - len(self._rows))
+            self._selected += map(summary, shown.to_pylist())
+            result = numbers_of(result)
         matches = result.column("matches")
         numbers = matches.flatten()
         room = TABLE_ROWS - len(self._rows)
@@ -175,11 +198,12 @@ class Table:
             click.echo("no matches")
             return
         table = RichTable(box=None, pad_edge=False)
-        for heading in ("message", "subscription", "query"):
+        for heading in ("message", "subscription", "query", *(["selected"] if self._selecting else [])):
             table.add_column(heading, overflow="fold")  # a name cut short would no longer name its message
-        for name, number in self._rows:
+        for i, (name, number) in enumerate(self._rows):
             subscription = self._file.subscriptions[number]
-            table.add_row(*(Text(printable(str(t))) for t in (name, subscription.id, subscription.query)))
+            row = (name, subscription.id, subscription.query, *self._selected[i : i + 1])
+            table.add_row(*(Text(printable(str(t))) for t in row))
         Console().print(table)
         if self._matches > len(self._rows):
             click.echo(f"… and {self._matches - len(self._rows):,} more; --format jsonl has all of them")

@@ -98,6 +98,8 @@ def limit_options(command: F) -> F:
         "max_expansion": "Most bytes that entities and attribute defaults may add",
         "max_amplification": "Most times its own size that a message may expand to",
         "max_entity_depth": "Most entities open inside each other",
+        "max_result_nodes": "Most nodes in the result of a subscription; the rest is left out",
+        "max_result_bytes": "Most bytes of fragments in the result of a subscription; the rest is left out",
     }
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"

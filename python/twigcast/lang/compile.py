@@ -94,7 +94,8 @@ def _compile(expr: ast.Expr) -> Compiled:
 
 def _residual(expr: ast.Expr, necessary: Predicate | None, reasons: tuple[Reason, ...]) -> Residual:
     xpath, prefixes = to_xpath(expr)
-    return Residual(necessary, reasons, xpath, tuple(sorted(prefixes.items())))
+    is_node_set = ast.type_of(expr) == ast.NODE_SET
+    return Residual(necessary, reasons, xpath, tuple(sorted(prefixes.items())), is_node_set)
 
 
 def _depth(predicate: Predicate) -> int:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twigcast.pattern import Compiled, Pattern, Predicate, Residual, Step, Structural
+from twigcast.pattern import (
+    TRUE,
+    Compiled,
+    Node,
+    Pattern,
+    Position,
+    Predicate,
+    Residual,
+    Selection,
+    Step,
+    Structural,
+    Twig,
+)
 from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
@@ -23,10 +35,18 @@ class Plan:
     """With slots in place of constants."""
     constants: tuple[str | float, ...]
     residual: Residual | None = None
+    selects: tuple[Selection, ...] | None = None
+    """As in Pattern, with constants and not slots; None also for a residual plan, for there the full engine selects."""
+    pick: Position | None = None
+
     guards: tuple[ValuePath, ...] = ()
     """Further paths that every message which satisfies the program has; they are looked up before it is run."""
     exact: bool = False
     """The one path and the guards decide the program."""
+
+    @property
+    def is_node_set(self) -> bool:
+        return self.selects is not None or (self.residual is not None and self.residual.node_set)
 
     @property
     def kind(self) -> str:
@@ -38,9 +58,10 @@ class Plan:
 def plan(compiled: Compiled) -> Plan:
     match compiled:
         case Structural(path):
-            return Plan((ValuePath(path.steps),), None, ())
-        case Pattern(condition):
-            return _pattern(condition, None)
+            trunk = Twig(tuple(map(Node, path.steps)))
+            return Plan((ValuePath(path.steps),), None, (), selects=(Selection(TRUE, trunk),))
+        case Pattern(condition, selects, pick):
+            return _pattern(condition, None, selects, pick)
         case Residual(None):
             return Plan((ANYWAY,), None, (), compiled)
         case Residual(necessary):
@@ -49,17 +70,24 @@ def plan(compiled: Compiled) -> Plan:
     raise TypeError(compiled)
 
 
-def _pattern(condition: Predicate, residual: Residual | None) -> Plan:
+def _pattern(
+    condition: Predicate,
+    residual: Residual | None,
+    selects: tuple[Selection, ...] | None = None,
+    pick: Position | None = None,
+) -> Plan:
     program, constants = slotted(condition)
     paths = linear(program)
     if paths is not None:
-        return Plan(tuple(paths), None, tuple(constants), residual)
+        return Plan(tuple(paths), None, tuple(constants), residual, selects, pick)
     parts = conjunction(program)
     reach = access(program)
-    if parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts:
+    exact = parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts
+    if parts is not None and exact:
         others = tuple(part for part in parts if part != reach[0])
-        return Plan(reach, program, tuple(constants), residual, others, exact=True)
-    return Plan(reach, program, tuple(constants), residual, guards(program, reach))
+    else:
+        others = guards(program, reach)
+    return Plan(reach, program, tuple(constants), residual, selects, pick, others, exact)
 
 
 def alternatives(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:

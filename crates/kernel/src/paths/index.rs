@@ -80,6 +80,24 @@ impl PathIndex {
         }
     }
 
+    /// Distinct paths that lie one after another in `steps`, each with at least one subscription, which lie likewise in
+    /// `subs`.
+    pub fn open(names: Names, steps: Vec<Step>, lens: &[u32], subs: Vec<u32>, counts: &[u32]) -> PathIndex {
+        let mut index = PathIndex { names, table: PathTable::open(steps, lens, counts), ..PathIndex::default() };
+        index.subs = subs.len();
+        index.sub_bound = subs.iter().max().map_or(0, |&s| s as usize + 1);
+        index.entries = subs.into_iter().enumerate().map(|(e, sub)| (sub, e as u32 + 1)).collect();
+        index.heads.reserve_exact(counts.len());
+        let mut at = 0;
+        for &count in counts {
+            index.heads.push(at);
+            at += count;
+            index.entries[at as usize - 1].1 = NONE;
+        }
+        index.rebuild();
+        index
+    }
+
     /// Ties a subscription to a path. Paths have at least one step.
     pub fn add(&mut self, sub: u32, path: &[Step]) -> PathId {
         let (id, fresh) = self.table.acquire(path);

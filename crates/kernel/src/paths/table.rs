@@ -48,6 +48,22 @@ impl PathTable {
         (id, true)
     }
 
+    /// Distinct paths that lie one after another in `steps`, with their numbers of references.
+    pub fn open(steps: Vec<Step>, lens: &[u32], refs: &[u32]) -> PathTable {
+        let mut at = 0;
+        let mut span = |&len: &u32| {
+            at += len;
+            (at - len, len)
+        };
+        let spans: Vec<_> = lens.iter().map(&mut span).collect();
+        let of = |id: PathId| hash(slice(&spans, &steps, id));
+        let mut ids = HashTable::with_capacity(lens.len());
+        for id in 0..lens.len() as PathId {
+            ids.insert_unique(of(id), id, |&id| of(id));
+        }
+        PathTable { spans, refs: refs.to_vec(), steps, ids, free: vec![], waste: 0 }
+    }
+
     pub fn find(&self, path: &[Step]) -> Option<PathId> {
         self.ids.find(hash(path), |&id| self.steps(id) == path).copied()
     }

@@ -42,6 +42,8 @@ pub struct Nodes {
     /// Attribute values that are not plain, by node.
     coded: Vec<NodeIx>,
     chunks: Vec<Chunk>,
+    /// Elements that declare namespaces.
+    declaring: Vec<NodeIx>,
     cur: NodeIx,
     /// The text node that the next run of text belongs to, if it is still open.
     open_text: bool,
@@ -62,6 +64,7 @@ impl Nodes {
         self.places.clear();
         self.coded.clear();
         self.chunks.clear();
+        self.declaring.clear();
         self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0 });
         self.places.push(Place { start: 0, end: 0 });
         self.cur = 0;
@@ -77,6 +80,11 @@ impl Nodes {
         self.places.push(Place { start, end: start });
         self.cur = ix;
         ix
+    }
+
+    /// The element just opened declares namespaces.
+    pub fn declares(&mut self) {
+        self.declaring.push(self.cur);
     }
 
     #[inline(always)]
@@ -189,6 +197,19 @@ impl Nodes {
     #[inline(always)]
     pub fn last(&self) -> NodeIx {
         self.recs.len() as NodeIx - 1
+    }
+
+    /// The nearest element that declares namespaces: the node itself or an ancestor.
+    pub fn declaring(&self, n: NodeIx) -> Option<NodeIx> {
+        let first = *self.declaring.first()?;
+        let mut at = n;
+        while at >= first {
+            if self.declaring.binary_search(&at).is_ok() {
+                return Some(at);
+            }
+            at = self.recs[at as usize].parent;
+        }
+        None
     }
 
     pub fn place(&self, n: NodeIx) -> Place {

@@ -149,6 +149,16 @@ pub enum Slot {
     Num,
 }
 
+impl Slot {
+    /// A constant as rows hold it: the number of a string, or the bits of a number.
+    pub fn word(self, x: f64) -> u64 {
+        match self {
+            Slot::Str => x as u64,
+            Slot::Num => x.to_bits(),
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {
     pub pred: Pred,

@@ -8,7 +8,8 @@ use super::search::{Message, Search};
 use super::star::{self, Star};
 use crate::names::Sym;
 use crate::paths::{PathId, Step};
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
 
 /// One way a message can reach a shape. A message that satisfies the shape has at least one of its access paths.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -20,6 +21,8 @@ pub struct Access {
 
 pub struct Shape {
     pub program: Program,
+    /// The program's encoding.
+    pub words: Box<[u32]>,
     pub access: Vec<Access>,
     /// Further paths that every message which satisfies the shape has: checked before the program is run.
     pub guards: Vec<Access>,
@@ -42,7 +45,8 @@ pub struct Bucket {
     pub paths: Vec<PathId>,
     /// Guards that all rows have in common, by their index in the shape: the item and the constant of each.
     pub guards: Vec<Guard>,
-    key: (u32, Box<[Sym]>),
+    /// The access constants.
+    key: Box<[Sym]>,
 }
 
 /// A path of its own in the path engine, shared by all buckets that it guards.
@@ -58,11 +62,20 @@ pub struct Store {
     shapes: Vec<Shape>,
     buckets: Vec<Option<Bucket>>,
     free: Vec<u32>,
-    keys: HashMap<(u32, Box<[Sym]>), u32>,
+    /// Buckets by their keys.
+    keys: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Store {
-    pub fn add_shape(&mut self, program: Program, access: Vec<Access>, guards: Vec<Access>, exact: bool) -> u32 {
+    pub fn add_shape(
+        &mut self,
+        program: Program,
+        words: &[u32],
+        access: Vec<Access>,
+        guards: Vec<Access>,
+        exact: bool,
+    ) -> u32 {
         let star = Star::new(&program.pred);
         // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
         let shared = match &access[..] {
@@ -79,7 +92,8 @@ impl Store {
                 next - 1
             })
             .collect();
-        self.shapes.push(Shape { program, access, guards, exact, star, column_of, subscriptions: 0 });
+        let words = words.into();
+        self.shapes.push(Shape { program, words, access, guards, exact, star, column_of, subscriptions: 0 });
         self.shapes.len() as u32 - 1
     }
 
@@ -89,11 +103,15 @@ impl Store {
 
     /// The bucket for these access constants.
     pub fn find_bucket(&self, shape: u32, access: &[Sym]) -> Option<u32> {
-        self.keys.get(&(shape, access.into())).copied()
+        let is = |&b: &u32| matches!(&self.buckets[b as usize], Some(b) if b.shape == shape && *b.key == *access);
+        self.keys.find(self.hash(shape, access), is).copied()
+    }
+
+    fn hash(&self, shape: u32, access: &[Sym]) -> u64 {
+        self.hasher.hash_one((shape, access))
     }
 
     pub fn open_bucket(&mut self, shape: u32, access: Vec<Sym>, row: &[u64], item: u32, paths: Vec<PathId>) -> u32 {
-        let key = (shape, access.into_boxed_slice());
         let s = &self.shapes[shape as usize];
         let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
         let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
@@ -105,7 +123,7 @@ impl Store {
             item,
             paths,
             guards: vec![],
-            key: key.clone(),
+            key: access.into_boxed_slice(),
         };
         let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
         if b as usize == self.buckets.len() {
@@ -113,7 +131,9 @@ impl Store {
         } else {
             self.buckets[b as usize] = Some(bucket);
         }
-        self.keys.insert(key, b);
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        let hash = |b: u32| buckets[b as usize].as_ref().map_or(0, |b| hasher.hash_one((b.shape, &*b.key)));
+        self.keys.insert_unique(hash(b), b, |&b| hash(b));
         b
     }
 
@@ -124,6 +144,17 @@ impl Store {
         let constant = |g: &Access| g.slot.map_or(0, |s| row[s as usize]);
         let each = items.zip(guards).enumerate();
         b.guards = each.map(|(i, (item, g))| Guard { index: i as u32, item, constant: constant(g) }).collect();
+    }
+
+    /// Guards of a bucket with rows: (index, item). False if the shape has no such guard.
+    pub fn open_guards(&mut self, bucket: u32, pairs: impl Iterator<Item = (u32, u32)>, row: &[u64]) -> bool {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return false };
+        let guards = &self.shapes[b.shape as usize].guards;
+        for (index, item) in pairs {
+            let Some(g) = guards.get(index as usize) else { return false };
+            b.guards.push(Guard { index, item, constant: g.slot.map_or(0, |s| row[s as usize]) });
+        }
+        true
     }
 
     /// Takes away the guards that a new row does not share; answers their items.
@@ -139,6 +170,33 @@ impl Store {
             same
         });
         gone
+    }
+
+    /// Makes room for the first buckets.
+    pub fn reserve(&mut self, buckets: usize) {
+        self.buckets.reserve_exact(buckets);
+        self.keys.reserve(buckets, |_| 0);
+    }
+
+    /// The rows of a bucket that has none: their constants for each slot that is not fixed, and their subscriptions.
+    pub fn fill(&mut self, bucket: u32, columns: Vec<Vec<u64>>, subs: Vec<u32>) {
+        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
+        self.shapes[b.shape as usize].subscriptions += subs.len();
+        (b.columns, b.subs) = (columns, subs);
+    }
+
+    pub fn add_path(&mut self, bucket: u32, path: PathId) {
+        if let Some(b) = self.buckets[bucket as usize].as_mut() {
+            b.paths.push(path);
+        }
+    }
+
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.iter()
+    }
+
+    pub fn buckets(&self) -> impl Iterator<Item = (&Bucket, &Shape)> {
+        self.buckets.iter().flatten().map(|b| (b, &self.shapes[b.shape as usize]))
     }
 
     /// Appends a row; answers its place.
@@ -169,7 +227,10 @@ impl Store {
         }
         let gone = self.buckets[bucket as usize].take();
         if let Some(gone) = &gone {
-            self.keys.remove(&gone.key);
+            let h = self.hash(gone.shape, &gone.key);
+            if let Ok(entry) = self.keys.find_entry(h, |&b| b == bucket) {
+                entry.remove();
+            }
             self.free.push(bucket);
         }
         (None, gone)
@@ -244,7 +305,7 @@ impl Store {
 
     pub fn bytes(&self) -> usize {
         let rows = |b: &Bucket| b.columns.iter().map(|c| c.capacity() * 8).sum::<usize>() + b.subs.capacity() * 4 + 160;
-        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 40
+        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 5
     }
 }
 
@@ -255,7 +316,22 @@ pub struct Scratch {
     star: star::Scratch,
 }
 
+impl Shape {
+    /// All rows of a bucket have the same constant in the slot.
+    pub fn is_fixed(&self, slot: usize) -> bool {
+        self.column_of[slot] == u32::MAX
+    }
+}
+
 impl Bucket {
+    /// Per slot the constants of all rows, or the one they share.
+    pub fn constants<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = &'a [u64]> {
+        shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
+            u32::MAX => std::slice::from_ref(&self.fixed[slot]),
+            c => &self.columns[c as usize][..],
+        })
+    }
+
     fn row(&self, shape: &Shape, i: usize, out: &mut Vec<u64>) {
         out.extend(shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
             u32::MAX => self.fixed[slot],

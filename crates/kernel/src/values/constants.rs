@@ -1,7 +1,9 @@
 //! The constants that subscriptions compare with, numbered, so that a value of a message is looked up once and then
 //! compared as a number.
 
-use hashbrown::HashTable;
+use crate::names::{number_value, string_value, Sym, VALUE};
+use hashbrown::hash_table::Entry;
+use hashbrown::{HashMap, HashTable};
 
 /// Number of a string constant.
 pub type StrId = u32;
@@ -12,7 +14,7 @@ pub struct Constants {
     spans: Vec<(u32, u32)>,
     strings: HashTable<StrId>,
     numbers: Vec<u64>,
-    number_ids: hashbrown::HashMap<u64, u32>,
+    number_ids: HashMap<u64, u32>,
 }
 
 fn hash(b: &[u8]) -> u64 {
@@ -46,6 +48,41 @@ impl Constants {
         let (spans, bytes) = (&self.spans, &self.bytes);
         self.strings.insert_unique(hash(s), id, |&id| hash(slice(spans, bytes, id)));
         id
+    }
+
+    /// Strings that lie one after another in `bytes`, and numbers; all distinct.
+    pub fn open(bytes: &[u8], lens: &[u32], numbers: Vec<u64>) -> Result<Constants, &'static str> {
+        let mut spans = Vec::with_capacity(lens.len());
+        let mut strings = HashTable::with_capacity(lens.len());
+        let mut at = 0u32;
+        for (id, &len) in lens.iter().enumerate() {
+            let end = at.checked_add(len).filter(|&end| end as usize <= bytes.len()).ok_or("a string out of place")?;
+            let s = &bytes[at as usize..end as usize];
+            spans.push((at, len));
+            let spans = &spans;
+            match strings.entry(hash(s), |&x| slice(spans, bytes, x) == s, |&x| hash(slice(spans, bytes, x))) {
+                Entry::Occupied(_) => return Err("a string that is there twice"),
+                Entry::Vacant(free) => free.insert(id as StrId),
+            };
+            at = end;
+        }
+        let mut number_ids = HashMap::with_capacity(numbers.len());
+        for (id, &bits) in numbers.iter().enumerate() {
+            if canonical(f64::from_bits(bits)) != bits || number_ids.insert(bits, id as u32).is_some() {
+                return Err("a number that is there twice");
+            }
+        }
+        if at as usize != bytes.len() {
+            return Err("text after the last string");
+        }
+        Ok(Constants { bytes: bytes.to_vec(), spans, strings, numbers, number_ids })
+    }
+
+    /// Is this the symbol of a constant?
+    pub fn has_value(&self, sym: Sym) -> bool {
+        let known =
+            |n: usize, symbol: fn(u32) -> Sym| (sym & !VALUE) >> 2 < n as u32 && symbol((sym & !VALUE) >> 2) == sym;
+        known(self.spans.len(), string_value) || known(self.numbers.len(), number_value)
     }
 
     /// The number of a string that some subscription compares with.

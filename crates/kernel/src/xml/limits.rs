@@ -17,6 +17,10 @@ pub struct Limits {
     pub max_amplification: u32,
     /// Entities open inside each other.
     pub max_entity_depth: u32,
+    /// Nodes that a subscription may select from one message; what is beyond is left out of its result.
+    pub max_result_nodes: u32,
+    /// Bytes of the fragments that a subscription may select from one message; likewise.
+    pub max_result_bytes: u32,
 }
 
 /// Expansions up to this size are not held against `max_amplification`: a short message with one long entity
@@ -36,6 +40,8 @@ impl Default for Limits {
             max_expansion: 8 << 20,
             max_amplification: 100,
             max_entity_depth: 20,
+            max_result_nodes: 10_000,
+            max_result_bytes: 16 << 20,
         }
     }
 }

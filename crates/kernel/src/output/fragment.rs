@@ -1,0 +1,127 @@
+//! Nodes as bytes that stand on their own. An element is its span of the plain document, with the namespaces that it
+//! inherits declared in its start tag; attributes and text are escaped text; comments and PIs are as they were; the
+//! document is its children, without XML declaration and DTD, on which nothing depends any more.
+
+use super::scope::{name_end, Scopes};
+use crate::names::{is_attribute, COMMENT, INSTRUCTION, TEXT};
+use crate::shapes::nodes::{NodeIx, Nodes};
+use hashbrown::HashMap;
+use memchr::{memchr, memchr_iter, memmem};
+
+/// The fragments of one message, each rendered once.
+#[derive(Default)]
+pub struct Fragments {
+    bytes: Vec<u8>,
+    rendered: HashMap<NodeIx, (usize, usize)>,
+    scopes: Scopes,
+    value: Vec<u8>,
+}
+
+/// Memory beyond this is given back after a message.
+const KEPT: usize = 1 << 24;
+
+impl Fragments {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT);
+        self.rendered.clear();
+        self.rendered.shrink_to(KEPT >> 4);
+        self.scopes.clear();
+    }
+
+    pub fn get(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) -> &[u8] {
+        let (start, end) = match self.rendered.get(&n) {
+            Some(&known) => known,
+            None => {
+                let start = self.bytes.len();
+                self.render(src, nodes, n);
+                self.rendered.insert(n, (start, self.bytes.len()));
+                (start, self.bytes.len())
+            }
+        };
+        &self.bytes[start..end]
+    }
+
+    fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) {
+        match nodes.recs[n as usize].sym {
+            _ if n == 0 => {
+                let mut child = 1;
+                while (child as usize) < nodes.len() {
+                    self.render(src, nodes, child); // an element, comment or PI: no deeper than this
+                    child = nodes.recs[child as usize].end;
+                }
+            }
+            sym if sym == TEXT || is_attribute(sym) => {
+                escape(nodes.value(src, n, &mut self.value), &mut self.bytes);
+            }
+            COMMENT | INSTRUCTION => {
+                let place = nodes.place(n);
+                self.bytes.extend_from_slice(&src[place.start as usize..place.end as usize]);
+            }
+            _ => self.element(src, nodes, n),
+        }
+    }
+
+    fn element(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) {
+        let place = nodes.place(n);
+        let (start, end) = (place.start as usize, place.end as usize);
+        let name_end = name_end(src, start + 1);
+        self.bytes.extend_from_slice(&src[start..name_end]);
+        for d in self.scopes.inherited(src, nodes, n) {
+            if !d.undeclares {
+                self.bytes.push(b' ');
+                push_standalone(&src[d.attribute.0 as usize..d.attribute.1 as usize], &mut self.bytes);
+            }
+        }
+        push_standalone(&src[name_end..end], &mut self.bytes);
+    }
+}
+
+fn escape(value: &[u8], out: &mut Vec<u8>) {
+    for &c in value {
+        match c {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'\r' => out.extend_from_slice(b"&#13;"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// Does the reference at the start of `raw` mean something without a DTD?
+fn is_known(raw: &[u8]) -> bool {
+    [&b"&#"[..], b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"].iter().any(|known| raw.starts_with(known))
+}
+
+/// Appends markup of the plain document. Where a DTD is not read, references to entities that it may declare are left
+/// in there; they stand for nothing, and without the DTD they would be errors.
+pub fn push_standalone(raw: &[u8], out: &mut Vec<u8>) {
+    if memchr_iter(b'&', raw).all(|at| is_known(&raw[at..])) {
+        out.extend_from_slice(raw);
+    } else {
+        without_unknown(raw, out);
+    }
+}
+
+/// The markup without references to unknown entities. In comments, PIs and CDATA sections `&` means itself.
+fn without_unknown(raw: &[u8], out: &mut Vec<u8>) {
+    let mut rest = raw;
+    while let Some(at) = rest.iter().position(|c| matches!(c, b'&' | b'<')) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        let verbatim = [(&b"<!--"[..], &b"-->"[..]), (b"<![CDATA[", b"]]>"), (b"<?", b"?>")];
+        if rest[0] == b'&' && !is_known(rest) {
+            rest = memchr(b';', rest).map_or(&[], |end| &rest[end + 1..]);
+            continue;
+        }
+        let length = match verbatim.iter().find(|(open, _)| rest.starts_with(open)) {
+            Some((open, close)) => memmem::find(&rest[open.len()..], close).map(|n| open.len() + n + close.len()),
+            None => Some(1),
+        };
+        let (kept, after) = rest.split_at(length.unwrap_or(rest.len()));
+        out.extend_from_slice(kept);
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+}

@@ -1,0 +1,7 @@
+//! What goes out: [`fragment`] turns nodes of a message into bytes that stand on their own, with the namespaces in
+//! [`scope`]; [`results`] gathers what matched subscriptions select; [`plain`] is a whole message for other parsers.
+
+pub mod fragment;
+pub mod plain;
+pub mod results;
+mod scope;

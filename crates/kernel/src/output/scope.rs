@@ -1,0 +1,120 @@
+//! The namespace declarations in scope at an element, read again from the start tags: few messages have many, and only
+//! those that leave as fragments need them.
+
+use crate::shapes::nodes::{NodeIx, Nodes};
+use hashbrown::HashMap;
+use memchr::memchr;
+use std::sync::Arc;
+
+/// A declaration: spans of its prefix (empty for the default namespace) and of the whole attribute.
+#[derive(Clone, Copy)]
+pub struct Declaration {
+    prefix: (u32, u32),
+    pub attribute: (u32, u32),
+    /// It takes the default namespace back: `xmlns=""`.
+    pub undeclares: bool,
+}
+
+impl Declaration {
+    fn prefix<'a>(&self, src: &'a [u8]) -> &'a [u8] {
+        &src[self.prefix.0 as usize..self.prefix.1 as usize]
+    }
+}
+
+/// Scopes of one message by the element that declares something. Each is sorted by prefix, so that the next one in is
+/// a merge, whatever a hostile message declares.
+#[derive(Default)]
+pub struct Scopes {
+    known: HashMap<NodeIx, Arc<[Declaration]>>,
+}
+
+impl Scopes {
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    /// What is in scope at an element by declarations of its ancestors, but for prefixes that it declares itself.
+    pub fn inherited(&mut self, src: &[u8], nodes: &Nodes, element: NodeIx) -> Vec<Declaration> {
+        let outer = self.at(src, nodes, nodes.declaring(nodes.recs[element as usize].parent));
+        if outer.is_empty() {
+            return vec![];
+        }
+        let own = match nodes.declaring(element) {
+            Some(at) if at == element => declarations(src, nodes.place(element).start),
+            _ => vec![],
+        };
+        let hidden = |d: &&Declaration| own.binary_search_by(|o| o.prefix(src).cmp(d.prefix(src))).is_err();
+        outer.iter().filter(hidden).copied().collect()
+    }
+
+    /// All declarations in scope at an element that declares something.
+    fn at(&mut self, src: &[u8], nodes: &Nodes, declaring: Option<NodeIx>) -> Arc<[Declaration]> {
+        // outwards to what is known, then back in: the way is as long as the message is deep
+        let mut todo = vec![];
+        let mut next = declaring;
+        let mut scope: Arc<[Declaration]> = loop {
+            let Some(element) = next else { break Arc::new([]) };
+            if let Some(known) = self.known.get(&element) {
+                break known.clone();
+            }
+            todo.push(element);
+            next = nodes.declaring(nodes.recs[element as usize].parent);
+        };
+        while let Some(element) = todo.pop() {
+            scope = merged(src, &scope, &declarations(src, nodes.place(element).start)).into();
+            self.known.insert(element, scope.clone());
+        }
+        scope
+    }
+}
+
+/// Both lists, the inner one first where both have a prefix.
+fn merged(src: &[u8], outer: &[Declaration], inner: &[Declaration]) -> Vec<Declaration> {
+    let mut all = Vec::with_capacity(outer.len() + inner.len());
+    let mut inner = inner.iter().peekable();
+    for o in outer {
+        while let Some(i) = inner.next_if(|i| i.prefix(src) < o.prefix(src)) {
+            all.push(*i);
+        }
+        if inner.peek().is_none_or(|i| i.prefix(src) != o.prefix(src)) {
+            all.push(*o);
+        }
+    }
+    all.extend(inner);
+    all
+}
+
+/// The declarations of the start tag at `start`, sorted by prefix. The tag is known to be well-formed.
+fn declarations(src: &[u8], start: u32) -> Vec<Declaration> {
+    let mut found = vec![];
+    let mut at = name_end(src, start as usize + 1);
+    loop {
+        at = skip_space(src, at);
+        if matches!(src.get(at), None | Some(b'>' | b'/')) {
+            break;
+        }
+        let (name, end) = (at, name_end(src, at));
+        let open = skip_space(src, skip_space(src, end) + 1);
+        let Some(length) = memchr(src[open], &src[open + 1..]) else { break };
+        at = open + length + 2;
+        let prefix = match &src[name..end] {
+            b"xmlns" => (end, end),
+            n if n.starts_with(b"xmlns:") && n != b"xmlns:xml" => (name + 6, end),
+            _ => continue,
+        };
+        let span = |(a, b): (usize, usize)| (a as u32, b as u32);
+        found.push(Declaration { prefix: span(prefix), attribute: span((name, at)), undeclares: length == 0 });
+    }
+    found.sort_unstable_by(|a, b| a.prefix(src).cmp(b.prefix(src)));
+    found
+}
+
+/// Where the name at `from` ends in a start tag.
+pub fn name_end(src: &[u8], from: usize) -> usize {
+    let ends = |c: &u8| matches!(c, b' ' | b'\t' | b'\r' | b'\n' | b'=' | b'/' | b'>');
+    src[from..].iter().position(ends).map_or(src.len(), |n| from + n)
+}
+
+fn skip_space(src: &[u8], from: usize) -> usize {
+    src[from..].iter().position(|c| !c.is_ascii_whitespace()).map_or(src.len(), |n| from + n)
+}

@@ -1,0 +1,175 @@
+//! What subscriptions select. A *selector* is the part that all subscriptions of one shape share; with the constants of
+//! a row it is a *selection*, which equal subscriptions share. It is evaluated only for messages that match.
+
+use super::bulk::Bulk;
+use super::nodes::NodeIx;
+use super::program::{Counted, Op, Pred, Program, Slot, Twig};
+use super::search::{position_holds, GaveUp, Message, Row, Search};
+use crate::names::Names;
+use hashbrown::HashMap;
+
+/// The union of what the twigs of those parts find whose guard holds for the document, in document order; of these
+/// nodes, only those whose place in the union is picked.
+pub struct Selector {
+    parts: Vec<(Pred, Twig)>,
+    pick: Option<(Counted, Op, f64)>,
+    slots: Vec<Slot>,
+}
+
+impl Selector {
+    /// Encoded as the program `or` of (guard `and` exists twig); with a pick, as (position `and` that program).
+    fn decode(words: &[u32], names: &Names) -> Result<Selector, &'static str> {
+        const WRONG: &str = "not the program of a selector";
+        let Program { pred, slots } = Program::decode(words, names)?;
+        let (pick, union) = match pred {
+            Pred::And(both) => match <[Pred; 2]>::try_from(both) {
+                Ok([Pred::Position { of, op, n }, union]) => (Some((of, op, n)), union),
+                _ => return Err(WRONG),
+            },
+            union => (None, union),
+        };
+        let Pred::Or(parts) = union else { return Err(WRONG) };
+        let part = |pred: Pred| match pred {
+            Pred::And(both) => match <[Pred; 2]>::try_from(both) {
+                Ok([guard, Pred::Exists(twig)]) => Ok((guard, twig)),
+                _ => Err(WRONG),
+            },
+            _ => Err(WRONG),
+        };
+        let parts = parts.into_iter().map(part).collect::<Result<_, _>>()?;
+        Ok(Selector { parts, pick, slots })
+    }
+
+    /// The nodes, ascending.
+    fn nodes(&self, message: Message<'_>, fuel: u32, row: Row<'_>) -> Vec<NodeIx> {
+        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+        let mut found = vec![];
+        for (guard, twig) in &self.parts {
+            found.extend(part(message, fuel, row, guard, twig).unwrap_or_else(|GaveUp| {
+                let bulk = Bulk::new(message, row);
+                if bulk.holds(guard) {
+                    bulk.select(twig)
+                } else {
+                    vec![]
+                }
+            }));
+        }
+        if self.parts.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        if let Some((of, op, n)) = self.pick {
+            let last = found.len() as u32;
+            let mut position = 0;
+            found.retain(|_| {
+                position += 1;
+                position_holds(of, op, n, (position, last))
+            });
+        }
+        found
+    }
+}
+
+fn part(message: Message<'_>, fuel: u32, row: Row<'_>, guard: &Pred, twig: &Twig) -> Result<Vec<NodeIx>, GaveUp> {
+    let mut search = Search::new(message, fuel);
+    if !search.holds(guard, 0, (1, 1), row)? {
+        return Ok(vec![]);
+    }
+    search.collect(twig, 0, row)
+}
+
+/// How what is selected is delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Nodes,
+    Fragments,
+}
+
+/// A selector with its constants.
+pub type SelectionId = u32;
+
+struct Selection {
+    selector: u32,
+    row: Box<[u64]>,
+    subscriptions: u32,
+}
+
+/// The subscriptions that want more than to know that they match.
+#[derive(Default)]
+pub struct Wanted {
+    selectors: Vec<Selector>,
+    selections: Vec<Selection>,
+    ids: HashMap<(u32, Box<[u64]>), SelectionId>,
+    free: Vec<SelectionId>,
+    subs: HashMap<u32, (SelectionId, Form)>,
+}
+
+impl Wanted {
+    pub fn add_selector(&mut self, words: &[u32], names: &Names) -> Result<u32, &'static str> {
+        self.selectors.push(Selector::decode(words, names)?);
+        Ok(self.selectors.len() as u32 - 1)
+    }
+
+    /// `strings` is the number of string constants that there are.
+    pub fn add(
+        &mut self,
+        sub: u32,
+        form: Form,
+        selector: u32,
+        row: &[f64],
+        strings: usize,
+    ) -> Result<(), &'static str> {
+        let slots = &self.selectors.get(selector as usize).ok_or("no such selector")?.slots;
+        if slots.len() != row.len() {
+            return Err("a row with another number of constants than its selector has slots");
+        }
+        if slots.iter().zip(row).any(|(&s, &x)| s == Slot::Str && s.word(x) >= strings as u64) {
+            return Err("a string that is not known");
+        }
+        let row: Box<[u64]> = slots.iter().zip(row).map(|(s, &x)| s.word(x)).collect();
+        self.remove(sub);
+        let key = (selector, row);
+        let id = match self.ids.get(&key) {
+            Some(&id) => id,
+            None => {
+                let selection = Selection { selector, row: key.1.clone(), subscriptions: 0 };
+                let id = self.free.pop().unwrap_or(self.selections.len() as SelectionId);
+                if id as usize == self.selections.len() {
+                    self.selections.push(selection);
+                } else {
+                    self.selections[id as usize] = selection;
+                }
+                self.ids.insert(key, id);
+                id
+            }
+        };
+        self.selections[id as usize].subscriptions += 1;
+        self.subs.insert(sub, (id, form));
+        Ok(())
+    }
+
+    pub fn remove(&mut self, sub: u32) {
+        let Some((id, _)) = self.subs.remove(&sub) else { return };
+        let selection = &mut self.selections[id as usize];
+        selection.subscriptions -= 1;
+        if selection.subscriptions == 0 {
+            self.ids.remove(&(selection.selector, std::mem::take(&mut selection.row)));
+            self.free.push(id);
+        }
+    }
+
+    pub fn of(&self, sub: u32) -> Option<(SelectionId, Form)> {
+        self.subs.get(&sub).copied()
+    }
+
+    /// The nodes of the message that are selected, in document order.
+    pub fn select(&self, selection: SelectionId, message: Message<'_>, fuel: u32) -> Vec<NodeIx> {
+        let Selection { selector, row, .. } = &self.selections[selection as usize];
+        self.selectors[*selector as usize].nodes(message, fuel, row)
+    }
+
+    pub fn bytes(&self) -> usize {
+        let rows: usize = self.selections.iter().map(|s| 2 * s.row.len() * 8 + 64).sum();
+        rows + self.subs.capacity() * 16 + self.selectors.len() * 200
+    }
+}

@@ -1,0 +1,63 @@
+//! Results for Python: one by one, or as Arrow columns.
+
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, ListArray, StructArray, UInt32Array};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{Field, Fields};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::ops::Range;
+use std::sync::Arc;
+use twigcast_kernel::output::results::Results;
+use twigcast_kernel::shapes::select::Form;
+
+/// A match: number, nodes, fragments, and whether these are all.
+pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, bool);
+
+pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selected> {
+    let one = |(i, &number): (usize, &u32)| {
+        let nodes = || results.nodes[range(&results.node_ends, i)].to_vec();
+        let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]).unbind();
+        let fragments = || range(&results.fragment_ends, i).map(fragment).collect();
+        let form = results.forms[i];
+        let nodes = (form == Some(Form::Nodes)).then(nodes);
+        (number, nodes, (form == Some(Form::Fragments)).then(fragments), results.complete[i])
+    };
+    numbers.iter().enumerate().map(one).collect()
+}
+
+fn range(ends: &[u32], i: usize) -> Range<usize> {
+    let start = if i == 0 { 0 } else { ends[i - 1] };
+    start as usize..ends[i] as usize
+}
+
+/// One list of structs per message: subscription, nodes, fragments, complete.
+pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArray {
+    let of_form = |form| Some(NullBuffer::from_iter(results.forms.iter().map(|f| *f == Some(form))));
+    let nodes = list(&results.node_ends, numbers_array(results.nodes), of_form(Form::Nodes));
+    let fragments = BinaryArray::new(ends(&results.fragments), Buffer::from_vec(results.bytes), None);
+    let fragments = list(&results.fragment_ends, Arc::new(fragments), of_form(Form::Fragments));
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("subscription", numbers_array(numbers), false),
+        ("nodes", Arc::new(nodes), true),
+        ("fragments", Arc::new(fragments), true),
+        ("complete", Arc::new(BooleanArray::from(results.complete)), false),
+    ];
+    let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
+    let matches = StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None);
+    let item = Arc::new(Field::new("item", matches.data_type().clone(), false));
+    ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(matches), None)
+}
+
+fn numbers_array(numbers: Vec<u32>) -> ArrayRef {
+    Arc::new(UInt32Array::new(ScalarBuffer::from(numbers), None))
+}
+
+fn list(list_ends: &[u32], values: ArrayRef, valid: Option<NullBuffer>) -> ListArray {
+    let item = Arc::new(Field::new("item", values.data_type().clone(), false));
+    ListArray::new(item, ends(list_ends), values, valid)
+}
+
+/// The kernel's columns stay far below 2^31.
+fn ends(ends: &[u32]) -> OffsetBuffer<i32> {
+    OffsetBuffer::new(std::iter::once(0).chain(ends.iter().map(|&e| e as i32)).collect())
+}

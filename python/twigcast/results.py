@@ -1,0 +1,56 @@
+"""What a subscription may ask to be told beyond that it matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from twigcast.errors import OptionError, QueryError, Span
+from twigcast.plan.planner import Plan
+
+RESULTS = ("match", "nodes", "fragments")
+"""Nothing more; the ids of the nodes it selects; these nodes as XML.
+
+The id of a node is its place in document order: the document is 0, and elements, attributes (after their element),
+text, comments and processing instructions count on from there; namespace declarations do not.
+
+A fragment is well-formed on its own: an element with all namespaces that are in scope; the value of an attribute or
+text, escaped; a comment or processing instruction as it is; the document without XML declaration and DTD.
+"""
+
+MATCH = pa.struct(
+    [
+        pa.field("subscription", pa.uint32(), nullable=False),
+        pa.field("nodes", pa.list_(pa.field("item", pa.uint32(), nullable=False))),
+        pa.field("fragments", pa.list_(pa.field("item", pa.binary(), nullable=False))),
+        pa.field("complete", pa.bool_(), nullable=False),
+    ]
+)
+"""A match in a column of ``Engine.select_batch``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A matched subscription, and what it selects if it asked for that."""
+
+    id: str | int
+    nodes: list[int] | None = None
+    fragments: list[bytes] | None = None
+    complete: bool = True
+    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list off."""
+
+
+def check_result(result: object) -> None:
+    if result not in RESULTS:
+        hint = f"the results are {', '.join(RESULTS)}"
+        raise OptionError("unknown-result", f"there is no result {result!r}", hint=hint)
+
+
+def check_selects(query: str, result: str, plan: Plan) -> None:
+    """Refuses a query that selects nothing, for a result that is what it selects."""
+    if plan.is_node_set:
+        return
+    text = f"the query is true or false of a message and selects no {result}"
+    hint = 'ask for the result "match", or write a path to the nodes that you want'
+    raise QueryError("not-a-node-set", text, hint=hint, source=query, span=Span(0, len(query)))
