@@ -34,7 +34,11 @@ def check(text: str, xml: bytes) -> Verdict:
     assert verdict.matches == bool(engine.match(xml)), told
     if verdict.matches:
         assert (verdict.why is None) == (verdict.count is not None), told
-        assert verdict.count is None or (verdict.count > 0 and verdict.selected), told
+        if verdict.count is not None:
+            selecting = Engine(namespaces=NAMESPACES)
+            selecting.add(text, result="nodes")
+            (found,) = selecting.select(xml)
+            assert verdict.selected and found.nodes is not None and verdict.count == len(found.nodes), told
     else:
         assert verdict.why is not None and not verdict.selected, told
     if verdict.why is not None:

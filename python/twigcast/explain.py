@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from twigcast.decompose import BranchPoint, Decomposition, decompose, star_of
+from twigcast.decompose import BranchPoint, Decomposition, Star, decompose, star_of
 from twigcast.engine import Engine, Subscription, _undecided
 from twigcast.errors import Span, caret
 from twigcast.lang.compile import compile_query
@@ -34,6 +34,7 @@ from twigcast.shape import Template
 _INDEXES = {
     "path step": "by hash, as the last step of the path",
     "access": "by hash, as the last step of the path that leads here",
+    "guard": "by hash, as the last step of a guard, while all of the bucket have this constant",
     "column": "a column of the bucket, compared for all its subscriptions at once",
     "search": "compared for each subscription that a message reaches",
 }
@@ -44,7 +45,7 @@ class ValuePredicate:
     path: str
     test: str
     index: str
-    """``path step``, ``access``, ``column`` or ``search``."""
+    """``path step``, ``access``, ``guard``, ``column`` or ``search``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ class Explanation:
     values: tuple[ValuePredicate, ...]
     access: tuple[Access, ...]
     access_why: str
+    guards: tuple[Access, ...]
+    """Further paths that must be there before the pattern is evaluated."""
     evaluation: str
     """``paths``, ``star``, ``search`` or ``none`` (nothing to check, or nothing shared to check)."""
     evaluation_why: str
@@ -132,6 +135,8 @@ class Explanation:
         if self.values:
             yield "values", [f"{one.path}: {one.test}, {_INDEXES[one.index]}" for one in self.values]
         yield "reached by", [" or ".join(map(str, self.access)), self.access_why]
+        if self.guards:
+            yield "guards", [" and ".join(map(str, self.guards)), "looked up before anything is evaluated"]
         yield "evaluated", [self.evaluation_why]
         if self.sharing is not None:
             yield "sharing", list(_sharing_text(self.sharing))
@@ -188,12 +193,10 @@ def _explained(s: Subscription, compiled: Compiled, actual: Plan, sharing: Shari
     shared: str | None = pattern
     if residual is not None:
         shared = None if residual.necessary is None else predicate_text(residual.necessary)
-    access = tuple(
-        Access(_path_text(one), None if one.slot is None else actual.constants[one.slot.index]) for one in actual.paths
-    )
+    access, guards = _accesses(actual, actual.paths), _accesses(actual, actual.guards)
     shape = None if program is None else predicate_text(program, masked=True)
     evaluation, evaluation_why = _evaluation(actual, program)
-    cost, cost_why = _cost(actual, access)
+    cost, cost_why = _cost(actual, access, guards)
     return Explanation(
         query=s.query,
         kind=actual.kind,
@@ -206,6 +209,7 @@ def _explained(s: Subscription, compiled: Compiled, actual: Plan, sharing: Shari
         values=tuple(ValuePredicate(one.path, one.text, _index(actual, one.slot)) for one in parts.tests),
         access=access,
         access_why=_access_why(actual),
+        guards=guards,
         evaluation=evaluation,
         evaluation_why=evaluation_why,
         shared=shared,
@@ -255,11 +259,17 @@ def _path_text(path: ValuePath) -> str:
     return str(LinearPath(path.steps))
 
 
+def _accesses(actual: Plan, paths: tuple[ValuePath, ...]) -> tuple[Access, ...]:
+    value = actual.constants.__getitem__
+    return tuple(Access(_path_text(one), None if one.slot is None else value(one.slot.index)) for one in paths)
+
+
 def _index(actual: Plan, slot: int) -> str:
     if actual.program is None:
         return "path step"
-    if any(path.slot is not None and path.slot.index == slot for path in actual.paths):
-        return "access"
+    for name, paths in (("access", actual.paths), ("guard", actual.guards)):
+        if any(path.slot is not None and path.slot.index == slot for path in paths):
+            return name
     star = star_of(actual.program)
     return "column" if star is not None and slot in star.slots else "search"
 
@@ -286,17 +296,26 @@ def _evaluation(actual: Plan, program: Predicate | None) -> tuple[str, str]:
         return "paths", f"by the path engine: {how}"
     if isinstance(actual.program, Bool):
         return "none", f"it {'always' if actual.program.value else 'never'} matches, whatever the message"
+    if actual.exact and all(path.slot is None for path in actual.guards):
+        return "paths", "by the path engine: for a message that is reached and has the guards nothing is left to check"
     star = star_of(actual.program)
+    if actual.exact:
+        name, how = _by_star(star) if star is not None else ("search", "by search")
+        return name, f"by the path engine while all of the bucket have the same constants in the guards; else {how}"
     if star is not None:
-        what = "the document" if star.centre == "/" else star.centre
-        return "star", (
-            f"as a star: the values below {what} are taken once, then all subscriptions of this shape that the message"
-            " reaches are checked column by column (one alone: by search)"
-        )
+        return _by_star(star)
     return "search", "by search: for each subscription that the message reaches, for a node that fits"
 
 
-def _cost(actual: Plan, access: tuple[Access, ...]) -> tuple[str, str]:
+def _by_star(star: Star) -> tuple[str, str]:
+    what = "the document" if star.centre == "/" else star.centre
+    return "star", (
+        f"as a star: the values below {what} are taken once, then all subscriptions of the bucket are checked column by"
+        " column (one alone: by search)"
+    )
+
+
+def _cost(actual: Plan, access: tuple[Access, ...], guards: tuple[Access, ...]) -> tuple[str, str]:
     anyway = actual.paths == (ANYWAY,)
     reached = " or ".join(map(str, access))
     if actual.residual is not None:
@@ -307,9 +326,13 @@ def _cost(actual: Plan, access: tuple[Access, ...]) -> tuple[str, str]:
         if any(path.slot is not None for path in actual.paths):
             return "value", "one look-up per element and per value, whatever the number of subscriptions"
         return "path", "one look-up per element, whatever the number of subscriptions"
-    if anyway:
+    if anyway and not guards:
         return "pattern on every message", "nothing in a message rules it out beforehand"
-    return "pattern", f"checked only for messages with {reached}"
+    if actual.exact and all(path.slot is None for path in actual.guards):
+        return "path", "one look-up per element, and one per guard where a message gets that far"
+    if guards:
+        reached = " and ".join([f"({reached})" if len(access) > 1 else reached, *map(str, guards)])
+    return "pattern", f"evaluated only for messages with {reached}"
 
 
 def _branch_text(point: BranchPoint) -> str:

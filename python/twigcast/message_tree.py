@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 from xml.parsers import expat
 
 from lxml import etree
@@ -157,7 +158,7 @@ class MessageTree:
         if isinstance(node, etree._Comment):
             return self._at("comment", node, "/comment()", value=node.text or "")
         if isinstance(node, etree._ProcessingInstruction):
-            return self._at("pi", node, "/processing-instruction()", local=node.target, value=node.text or "")
+            return self._at("pi", node, "/processing-instruction()", local=str(node.target), value=node.text or "")
         if isinstance(node, etree._Element):
             name = etree.QName(node)
             value = str(node.xpath("string()"))
@@ -174,7 +175,7 @@ class MessageTree:
             text = _prefixed(owner, name.namespace, name.localname)
             path = f"{_path(owner)}/@{text}"
             return Found("attribute", path, line, column, name.namespace or "", name.localname, str(node))
-        parent = owner if node.is_text else owner.getparent()
+        parent: Any = owner if node.is_text else owner.getparent()
         return Found("text", f"{_path(parent)}/text()", *self._place(parent), value=str(node))
 
     def _at(self, kind: str, node: etree._Element, step: str, local: str = "", value: str = "") -> Found:
@@ -189,7 +190,8 @@ class MessageTree:
             starts = _starts(self._xml)
             elements = list(self._tree.getroot().iter(etree.Element))
             self._places = dict(zip(elements, starts, strict=True)) if len(starts) == len(elements) else {}
-        return self._places.get(element) or (element.sourceline, None)
+        line: Any = element.sourceline
+        return self._places.get(element) or (line, None)
 
 
 _PARENT = ast.AxisStep("parent", ast.KindTest("node", None, _NOWHERE), (), _NOWHERE)
