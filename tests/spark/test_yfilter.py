@@ -1,4 +1,4 @@
-"""YFilter's own test of simple paths (200 queries, 100 documents) through Spark."""
+"""YFilter's own release tests (100 documents) through Spark: simple paths in every mode, and the mixed queries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ import twigcast.spark
 from twigcast.engine import Engine, Subscription
 
 
-@pytest.fixture(scope="module")
-def suite(shared_data: Path) -> tuple[Path, Engine, list[tuple[str, Any]]]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("simple_paths", "trie"),
+        ("simple_paths", "nfa"),
+        ("simple_paths", "fsm-per-query"),
+        ("mixed_queries", "trie"),
+    ],
+    ids=lambda param: "-".join(param),
+)
+def suite(request: pytest.FixtureRequest, shared_data: Path) -> tuple[Path, Engine, list[tuple[str, Any]]]:
+    name, mode = request.param
     tests = shared_data / "yfilter-nitf" / "tests"
-    engine = Engine()
-    queries = (tests / "test_simple_paths" / "queries.txt").read_text().splitlines()
+    engine = Engine(mode=mode)
+    queries = (tests / f"test_{name}" / "queries.txt").read_text().splitlines()
     engine.add_many(Subscription(number, query) for number, query in enumerate(queries, 1) if query.strip())
-    expected = json.loads((tests / "expected_matches.json").read_text())["test_simple_paths"]
+    expected = json.loads((tests / "expected_matches.json").read_text())[f"test_{name}"]
     return tests / "xmldocs", engine, sorted((name, number) for name, found in expected.items() for number in found)
 
 
