@@ -190,9 +190,8 @@ class Search:
                 for k, predicate in enumerate(predicates):
                     left = where(base, *predicates[:k]) if k else base
                     if not self.tree.count(where(left, predicate)):
-                        candidates = self.counted(left)
                         what = f"predicate [{self.text(predicate)}] on {self.text(primary)}"
-                        return self.none_passes(predicate, candidates, what)
+                        return self.none_passes(predicate, self.counted(left), self.tree.count(left), what)
                 return self.lost(where(base, *predicates) if predicates else base, steps, path)
         return Cause(f"{self.text(path)} finds nothing", path.span)
 
@@ -211,7 +210,9 @@ class Search:
                 if not self.tree.count(along(base, (*steps[:i], replace(step, predicates=step.predicates[: k + 1])))):
                     kept = replace(step, predicates=step.predicates[:k])
                     what = f"predicate [{self.text(predicate)}] of {name}"
-                    return self.none_passes(predicate, self.candidates(along(base, steps[:i]), kept, predicate), what)
+                    candidates = self.candidates(along(base, steps[:i]), kept, predicate)
+                    total = self.tree.count(along(base, (*steps[:i], kept)))
+                    return self.none_passes(predicate, candidates, total, what)
         return Cause(f"{self.text(path)} finds nothing", path.span)
 
     def is_relative(self, path: ast.Expr) -> bool:
@@ -249,7 +250,8 @@ class Search:
                 found.append(Context(along(parent, (chosen,)), position, last))
         return found
 
-    def none_passes(self, predicate: ast.Expr, candidates: list[Context], what: str) -> Cause:
+    def none_passes(self, predicate: ast.Expr, candidates: list[Context], total: int, what: str) -> Cause:
+        """``total`` is how many nodes there were, ``candidates`` the first of them."""
         if ast.type_of(predicate) == ast.NUMBER:
             most = max(candidates, key=lambda one: one.last)
             value = self.tree.string(at(predicate, most))
@@ -258,9 +260,9 @@ class Search:
             return Cause(f"{what} asks for number {value}, and {only} at {closest}", predicate.span, closest)
         best = max(candidates, key=lambda one: self.score(predicate, one))
         closest = self.tree.first(best.node)[0]
-        many = f"fails at all of {len(candidates):,} nodes; closest is" if len(candidates) > 1 else "fails at"
-        if len(candidates) >= _CANDIDATES:
-            many = f"fails everywhere; closest of the first {len(candidates):,} nodes is"
+        many = f"fails at all of {total:,} nodes; closest is" if total > 1 else "fails at"
+        if total > len(candidates):
+            many = f"fails at all of {total:,} nodes; closest among the first of them is"
         why = self.false(predicate, best)
         return Cause(f"{what} {many} {closest}", predicate.span, closest, parts=(why,))
 

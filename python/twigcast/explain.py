@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from twigcast.decompose import BranchPoint, Decomposition, Star, decompose, star_of
@@ -167,11 +167,9 @@ def explain(
     An engine keeps no queries: of its subscriptions it is known only how many have the very path that this query is.
     """
     subscription = Subscription(0, query, namespaces, default_namespace, dialect)
-    scratch = _Scratch()
-    template = scratch.template(subscription)[0]
     compiled = compile_query(query, namespaces, default_namespace, dialect=dialect)
-    # Not the template's: that one may stand for other constants.
-    actual = template.plan if template.plan.residual is not None else plan(compiled)
+    planned = plan(compiled)
+    actual = _Scratch().encoded(subscription, Template(planned, ()), planned.constants)[0].plan
     sharing = None
     if subscriptions is not None:
         sharing = _census(subscription, subscriptions, namespaces)
@@ -361,20 +359,21 @@ class _Scratch:
         self.engine = Engine(namespaces=namespaces)
         self.register = self.engine._register
 
-    def template(self, s: Subscription) -> tuple[Template, list[str | float]]:
-        """As Engine.add_many does."""
-        template, constants = self.engine._split(s)
+    def encoded(
+        self, s: Subscription, template: Template, constants: Sequence[str | float]
+    ) -> tuple[Template, Sequence[str | float]]:
+        """As Engine.add_many does: what the kernel has no code for, libxml2 decides."""
         try:
             self.register.queue(0, template, constants)
         except NotEncodable:
-            return Template(_undecided(s, self.engine.namespaces), ()), []
+            return Template(_undecided(s, self.engine.namespaces), ()), ()
         finally:
             self.register.clear()
-        return template, list(constants)
+        return template, constants
 
     def keys(self, s: Subscription) -> tuple[set[Hashable], Hashable, Hashable]:
         """What two subscriptions have in common that share a path, a shape, or all."""
-        template, constants = self.template(s)
+        template, constants = self.encoded(s, *self.engine._split(s))
         actual = template.plan
         codes = self.register.codes
         paths: set[Hashable] = {tuple(one) for path in actual.paths for one in codes.path(path, constants)}

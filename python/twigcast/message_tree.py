@@ -20,6 +20,8 @@ from twigcast.lang.printer import to_xpath
 
 _OF_CONTEXT = frozenset(("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri"))
 _NOWHERE = Span(0, 0)
+# Nodes that are no elements have to be found again for each evaluation.
+_FOUND_ANEW = 30
 DOCUMENT = ast.LocationPath(True, (), _NOWHERE)
 
 
@@ -133,7 +135,7 @@ class MessageTree:
         """Expressions for the first nodes one by one, quick to evaluate where they are elements."""
         found = self._head(nodes, most)
         if len(found) < min(most, self.count(nodes)) or not all(type(one) is etree._Element for one in found):
-            return [nth(nodes, n) for n in range(1, min(most, self.count(nodes)) + 1)]
+            return [nth(nodes, n) for n in range(1, min(most, _FOUND_ANEW, self.count(nodes)) + 1)]
         return [_location(one) for one in found if isinstance(one, etree._Element)]
 
     def names(self, nodes: ast.Expr, most: int) -> list[tuple[str, str]]:
