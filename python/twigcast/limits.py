@@ -17,7 +17,7 @@ class Limits:
     """Elements open at one time."""
     max_attributes: int = 1024
     """Attributes of one element."""
-    max_name: int = 4096
+    max_name: int = 8192
     """Bytes of one name."""
     max_expansion: int = 8 << 20
     """Bytes that entities and attribute defaults may add."""
