@@ -62,7 +62,11 @@ def steps(draw: st.DrawFn, predicates: st.SearchStrategy[ast.Expr], axes: list[s
         if draw(st.integers(0, 3)) == 0:
             made.append(ast.AxisStep("descendant-or-self", ast.KindTest("node", None, HERE), (), HERE))
         filters = draw(st.lists(predicates, max_size=2)) if draw(st.integers(0, 2)) == 0 else []
-        made.append(ast.AxisStep(draw(st.sampled_from(axes)), draw(tests()), tuple(filters), HERE))
+        axis, test = draw(st.sampled_from(axes)), draw(tests())
+        if axis == "namespace" and isinstance(test, ast.NameTest) and test.ns:
+            # a namespace node's own name is in no namespace, so it never passes; libxml2 looks at what it stands for
+            test = ast.NameTest("", test.local, HERE)
+        made.append(ast.AxisStep(axis, test, tuple(filters), HERE))
     return tuple(made)
 
 
