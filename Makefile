@@ -28,7 +28,7 @@ test: env check-java ## Run the tests, but for the slow ones.
 
 test-all: env check-java ## Run every test, the slow ones too.
 	cargo test -q --release -p twigcast-kernel -- --include-ignored
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	TWIGCAST_RANDOM_TESTS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: env check-java ## Run the benchmarks; results also go to benchmarks/results.
 	$(BIN)/python -m benchmarks
