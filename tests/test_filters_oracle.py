@@ -64,3 +64,19 @@ def test_filters_agree_with_libxml2(exprs: list[ast.Expr], seed: int) -> None:
 @given(st.lists(expressions(), min_size=4, max_size=12), st.integers(0, 10**9))
 def test_hundred_thousand_pairs_agree_with_libxml2(exprs: list[ast.Expr], seed: int) -> None:
     check(exprs, seed, documents=6)
+
+
+@pytest.mark.parametrize(
+    "queries", [("string-length(@x) = 3", "string-length(@x) = 0"), ("count(@x) > 1", "count(@x) > -1")]
+)
+@pytest.mark.parametrize("reopened", [False, True])
+def test_constants_that_need_other_paths_do_not_share_a_shape(
+    queries: tuple[str, str], reopened: bool, tmp_path: Path
+) -> None:
+    engine = Engine()
+    engine.add(f"/b[{queries[0]}]/*", id=1)
+    if reopened:
+        engine.save(tmp_path / "snapshot")
+        engine = Engine.open(tmp_path / "snapshot")
+    engine.add(f"/b[{queries[1]}]/*", id=2)
+    assert engine.match(b"<b><c/></b>") == [2]

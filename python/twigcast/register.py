@@ -41,8 +41,13 @@ class Codes(dict[Step, int]):
         return [[self[step] for step in steps] + value for steps in alternatives(path.steps)]
 
 
-def _key(program: Sequence[int], access: Sequence[tuple[Sequence[int], int | None]]) -> tuple[object, ...]:
-    return (*program, *[(tuple(steps), slot) for steps, slot in access])
+Ways = Sequence[tuple[Sequence[int], int | None]]
+
+
+def _key(program: Sequence[int], access: Ways, guards: Ways, exact: bool) -> tuple[object, ...]:
+    """All that makes a shape: a program may need other paths for other constants, as ``count(x) > n`` does."""
+    ways = [tuple((tuple(steps), slot) for steps, slot in list) for list in (access, guards)]
+    return (exact, *ways, *program)
 
 
 class Register:
@@ -113,7 +118,7 @@ class Register:
         access, guards = self._access(plan.paths), self._access(plan.guards)
         if self._by_program is None:
             self._by_program = {_key(*shape): number for number, shape in enumerate(self.kernel.shapes())}
-        key = _key(program, access)
+        key = _key(program, access, guards, plan.exact)
         known = self._by_program.get(key)
         if known is None:
             known = self._by_program[key] = self.kernel.add_shape(program, access, guards, plan.exact)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,3 +44,12 @@ def test_explain(run: Any, folder: Any) -> None:
     assert run("explain", "--ns", "p=urn:x", "/p:a").returncode == 0
     done = run("explain", "/a/[")
     assert done.returncode == 2 and done.stderr.splitlines()[1:3] == ["  /a/[", "     ^"]
+
+
+def test_a_full_disk_is_an_error(folder: Any, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    folder({"s.txt": "/a\n", "m.xml": "<a/>"})
+    command = f"{sys.executable} -m twigcast.cli match -s s.txt m.xml > /dev/full"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr

@@ -478,9 +478,6 @@ impl Constants {
     }
 }
 
-/// All shapes: the words of their programs, and their access paths.
-pub type Shapes<'a> = Vec<(&'a [u32], &'a [Access])>;
-
 impl Engine {
     /// By number: does it stand for a subscription?
     pub fn subscriptions(&self) -> Vec<bool> {
@@ -488,7 +485,7 @@ impl Engine {
     }
 
     /// The shapes by number.
-    pub fn shapes(&self) -> Shapes<'_> {
-        self.store.shapes().map(|s: &Shape| (&s.words[..], &s.access[..])).collect()
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.store.shapes()
     }
 }

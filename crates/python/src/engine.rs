@@ -22,7 +22,7 @@ use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
 use twigcast_kernel::shapes::select::Form;
-use twigcast_kernel::shapes::store::Access;
+use twigcast_kernel::shapes::store::{Access, Shape};
 use twigcast_kernel::xml::{Limits, XmlError};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -47,8 +47,8 @@ fn mode_of(name: &str) -> PyResult<Mode> {
     mode.map(|m| m.1).ok_or_else(|| PyValueError::new_err(format!("unknown mode {name}")))
 }
 
-/// A program, and per access path the steps and the slot of its value.
-type ShapeWords = (Vec<u32>, Vec<(Vec<u32>, Option<u32>)>);
+/// Access paths or guards: the steps and the slot of the value.
+type Ways = Vec<(Vec<u32>, Option<u32>)>;
 
 impl From<Kernel> for Engine {
     fn from(kernel: Kernel) -> Engine {
@@ -129,15 +129,8 @@ impl Engine {
 
     /// A shape: its program; the access paths, each with its steps and the slot of its value (None: the path alone); the
     /// guards likewise; and whether access path and guards alone decide it.
-    fn add_shape(
-        &self,
-        py: Python<'_>,
-        program: Vec<u32>,
-        access: Vec<(Vec<u32>, Option<u32>)>,
-        guards: Vec<(Vec<u32>, Option<u32>)>,
-        exact: bool,
-    ) -> PyResult<u32> {
-        let paths = |list: Vec<(Vec<u32>, Option<u32>)>| {
+    fn add_shape(&self, py: Python<'_>, program: Vec<u32>, access: Ways, guards: Ways, exact: bool) -> PyResult<u32> {
+        let paths = |list: Ways| {
             list.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
         };
         let (access, guards) = (paths(access), paths(guards));
@@ -145,9 +138,12 @@ impl Engine {
     }
 
     /// The shapes by number, as `add_shape` took them.
-    fn shapes(&self, py: Python<'_>) -> Vec<ShapeWords> {
-        let way = |a: &Access| (a.path.iter().map(|s| s.0).collect(), a.slot);
-        py.detach(|| self.read().shapes().into_iter().map(|(w, a)| (w.to_vec(), a.iter().map(way).collect())).collect())
+    fn shapes(&self, py: Python<'_>) -> Vec<(Vec<u32>, Ways, Ways, bool)> {
+        let ways = |list: &[Access]| list.iter().map(|a| (a.path.iter().map(|s| s.0).collect(), a.slot)).collect();
+        py.detach(|| {
+            let each = |s: &Shape| (s.words.to_vec(), ways(&s.access), ways(&s.guards), s.exact);
+            self.read().shapes().map(each).collect()
+        })
     }
 
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.

@@ -101,5 +101,15 @@ def _run() -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return BROKEN_PIPE
+    except (OSError, UnicodeError, OverflowError) as error:
+        # A full disk, a folder where a file should be, a name that is no text: the user's affair, not a bug's.
+        click.echo(f"error: {error}", err=True)
+        _drop_output()
+        return 2
+
+
+def _drop_output() -> None:
+    """What could not be written is not tried again when Python flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
