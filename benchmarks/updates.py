@@ -13,10 +13,11 @@ from twigcast.lang.structural import compile_path
 
 
 def encoded(engine: Engine, paths: list[str]) -> tuple[bytes, bytes, bytes]:
-    """What ``kernel.add`` takes."""
+    """What ``kernel.add`` takes besides the numbers."""
     codes, ends = array("I"), array("I")
+    encode = engine._register.codes
     for path in paths:
-        codes.extend(engine._codes.of(compile_path(path).steps))
+        codes.extend([encode[step] for step in compile_path(path).steps])
         ends.append(len(codes))
     return codes.tobytes(), ends.tobytes(), array("I", range(1, len(paths) + 1)).tobytes()
 
@@ -43,7 +44,7 @@ def _added(name: str, paths: list[str], fresh: list[str], documents: list[bytes]
 
 
 def _enter(engine: Engine, arrays: tuple[bytes, bytes, bytes], message: bytes) -> None:
-    engine.kernel.add(*arrays)
+    engine.kernel.add(engine.kernel.reserve(len(arrays[2]) // 4), *arrays)
     engine.kernel.match_one(message)
 
 
