@@ -233,11 +233,11 @@ class Engine:
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
+        if self._residuals:
+            numbers = self._residuals.keep(xml, numbers)  # without the lock: libxml2 may take its time
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
-            if self._residuals:
-                numbers = self._residuals.keep(xml, numbers)
             return self._ids.at(numbers)
 
     def select(self, xml: bytes) -> list[Selected]:
@@ -246,11 +246,11 @@ class Engine:
         began = self._reuses
         found, error = self.kernel.select_one(xml, self._limits)
         _check(error)
+        if self._residuals:
+            found = self._residuals.select(xml, found, self.limits)
         with self._lock:
             if self._reuses != began:
                 found = [one for one in found if self._reused_at.get(one[0], 0) <= began]
-            if self._residuals:
-                found = self._residuals.select(xml, found, self.limits)
             selected = []
             for number, nodes, fragments, complete in found:
                 selected += [Selected(id, nodes, fragments, complete) for id in self._ids.at([number])]

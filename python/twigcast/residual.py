@@ -25,7 +25,7 @@ class Residuals:
     """The residual subscriptions by number."""
 
     def __init__(self) -> None:
-        self._checks: dict[int, etree.XPath] = {}
+        self._checks: dict[int, tuple[Residual, etree.XPath]] = {}
         self._sources: dict[int, Residual] = {}
         self._selecting: dict[int, Selecting] = {}
         self._numbers: pa.Array | None = None
@@ -56,14 +56,18 @@ class Residuals:
             self._numbers = None
 
     def _holds(self, number: int, tree: Any) -> bool:
-        # Compiled when first asked: a snapshot may bring very many.
-        test = self._checks.get(number)
-        if test is None:
-            test = self._checks[number] = check(self._sources[number])
+        residual = self._sources.get(number)
+        if residual is None:
+            return False  # removed meanwhile
+        # Compiled when first asked: a snapshot may bring very many. The number may have come to mean another query.
+        known, test = self._checks.get(number, (None, None))
+        if test is None or known is not residual:
+            test = check(residual)
+            self._checks[number] = residual, test
         try:
             return bool(test(tree))
         except etree.XPathError as error:
-            raise _refused(self._sources[number], error) from error
+            raise _refused(residual, error) from error
 
     def keep(self, xml: bytes, numbers: list[int]) -> list[int]:
         """Without those that the message does not satisfy after all."""
@@ -85,8 +89,11 @@ class Residuals:
         message = parse(xml)
         tree = Tree(message)
         kept = [one for one in found if one[0] not in self._sources or self._holds(one[0], message)]
-        selecting = self._selecting
-        return [(one[0], *selecting[one[0]].select(tree, limits)) if one[0] in selecting else one for one in kept]
+        selected = []
+        for one in kept:
+            selecting = self._selecting.get(one[0])
+            selected.append(one if selecting is None else (one[0], *selecting.select(tree, limits)))
+        return selected
 
     def select_lists(self, xml: pa.Array, matches: pa.ListArray, limits: Limits) -> pa.ListArray:
         """The same for a column of messages and their lists of matches."""
