@@ -12,5 +12,6 @@ pub mod paths;
 pub mod shapes;
 pub mod snapshot;
 pub mod sorted;
+pub mod transform;
 pub mod values;
 pub mod xml;

@@ -417,20 +417,10 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         }
     }
 
-    fn other(&mut self, sym: Sym, src: &[u8], place: Place, trim: (u32, u32)) {
+    fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
-            // white space between a PI's target and its data is no part of its value
-            let mut start = (place.start + trim.0).min(place.end - trim.1);
-            let end = place.end - trim.1;
-            if sym == INSTRUCTION {
-                let data = &src[start as usize..end as usize];
-                let target = data.iter().position(|c| c.is_ascii_whitespace()).unwrap_or(data.len());
-                let space = data[target..].iter().position(|c| !c.is_ascii_whitespace()).unwrap_or(data.len() - target);
-                start += (target + space) as u32;
-            }
-            let plain = !src[start as usize..end as usize].contains(&b'\r');
-            self.table.nodes.leaf(sym, (start, end), place, plain);
+            self.table.nodes.markup(sym, src, place);
         }
         if self.paths.wants_leaves() {
             self.paths.open(&self.engine.index, sym);
@@ -495,11 +485,11 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     }
 
     fn comment(&mut self, src: &[u8], start: u32, end: u32) {
-        self.other(COMMENT, src, Place { start, end }, (4, 3));
+        self.other(COMMENT, src, Place { start, end });
     }
 
     fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
-        self.other(INSTRUCTION, src, Place { start, end }, (2, 2));
+        self.other(INSTRUCTION, src, Place { start, end });
     }
 
     fn finish(&mut self, src: &[u8]) {

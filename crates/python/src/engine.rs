@@ -296,12 +296,12 @@ impl Engine {
 }
 
 /// A constant of a subscription.
-enum Constant {
+pub(crate) enum Constant {
     Text(PyBackedStr),
     Number(f64),
 }
 
-fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
+pub(crate) fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(Constant::Text(text.extract()?)),
         Err(_) => Ok(Constant::Number(value.extract()?)),
@@ -402,7 +402,7 @@ impl Engine {
 }
 
 /// The column of messages, whichever of the usual types it has.
-enum Rows<'a> {
+pub(crate) enum Rows<'a> {
     Binary(&'a BinaryArray),
     LargeBinary(&'a LargeBinaryArray),
     Text(&'a StringArray),
@@ -410,7 +410,7 @@ enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(array: &'a ArrayRef) -> PyResult<Rows<'a>> {
+    pub(crate) fn new(array: &'a ArrayRef) -> PyResult<Rows<'a>> {
         let any = array.as_any();
         if let Some(a) = any.downcast_ref() {
             Ok(Rows::Binary(a))
@@ -425,7 +425,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Rows::Binary(a) => a.len(),
             Rows::LargeBinary(a) => a.len(),
@@ -434,7 +434,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn get(&self, i: usize) -> Option<&[u8]> {
+    pub(crate) fn get(&self, i: usize) -> Option<&[u8]> {
         match self {
             Rows::Binary(a) => a.is_valid(i).then(|| a.value(i)),
             Rows::LargeBinary(a) => a.is_valid(i).then(|| a.value(i)),
@@ -445,7 +445,7 @@ impl<'a> Rows<'a> {
 }
 
 #[derive(Default)]
-struct Errors {
+pub(crate) struct Errors {
     valid: Vec<bool>,
     code: StringBuilder,
     line: UInt32Builder,
@@ -455,7 +455,7 @@ struct Errors {
 }
 
 impl Errors {
-    fn push(&mut self, error: Option<XmlError>) {
+    pub(crate) fn push(&mut self, error: Option<XmlError>) {
         self.valid.push(error.is_some());
         let e = error.as_ref();
         self.code.append_option(e.map(|e| e.code));
@@ -475,7 +475,7 @@ fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
     constants.into_iter().map(number).collect()
 }
 
-fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
+pub(crate) fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),
         ("line", Arc::new(errors.line.finish())),

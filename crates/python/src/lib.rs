@@ -5,12 +5,14 @@ mod arrow;
 mod engine;
 mod pool;
 mod results;
+mod transform;
 mod xml;
 
 #[pymodule]
 fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
+    m.add_class::<transform::Transforms>()?;
     xml::register(m)?;
     Ok(())
 }

@@ -8,11 +8,19 @@ use crate::shapes::nodes::{NodeIx, Nodes};
 use hashbrown::HashMap;
 use memchr::{memchr, memchr_iter, memmem};
 
+/// Where a fragment is put.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Under {
+    NoDefault,
+    /// In the scope of a default namespace: what has none takes it back.
+    Default,
+}
+
 /// The fragments of one message, each rendered once.
 #[derive(Default)]
 pub struct Fragments {
     bytes: Vec<u8>,
-    rendered: HashMap<NodeIx, (usize, usize)>,
+    rendered: HashMap<(NodeIx, Under), (usize, usize)>,
     scopes: Scopes,
     value: Vec<u8>,
 }
@@ -30,24 +38,28 @@ impl Fragments {
     }
 
     pub fn get(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) -> &[u8] {
-        let (start, end) = match self.rendered.get(&n) {
+        self.get_under(src, nodes, n, Under::NoDefault)
+    }
+
+    pub fn get_under(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) -> &[u8] {
+        let (start, end) = match self.rendered.get(&(n, under)) {
             Some(&known) => known,
             None => {
                 let start = self.bytes.len();
-                self.render(src, nodes, n);
-                self.rendered.insert(n, (start, self.bytes.len()));
+                self.render(src, nodes, n, under);
+                self.rendered.insert((n, under), (start, self.bytes.len()));
                 (start, self.bytes.len())
             }
         };
         &self.bytes[start..end]
     }
 
-    fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) {
+    fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) {
         match nodes.recs[n as usize].sym {
             _ if n == 0 => {
                 let mut child = 1;
                 while (child as usize) < nodes.len() {
-                    self.render(src, nodes, child); // an element, comment or PI: no deeper than this
+                    self.render(src, nodes, child, under); // an element, comment or PI: no deeper than this
                     child = nodes.recs[child as usize].end;
                 }
             }
@@ -58,15 +70,18 @@ impl Fragments {
                 let place = nodes.place(n);
                 self.bytes.extend_from_slice(&src[place.start as usize..place.end as usize]);
             }
-            _ => self.element(src, nodes, n),
+            _ => self.element(src, nodes, n, under),
         }
     }
 
-    fn element(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) {
+    fn element(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) {
         let place = nodes.place(n);
         let (start, end) = (place.start as usize, place.end as usize);
         let name_end = name_end(src, start + 1);
         self.bytes.extend_from_slice(&src[start..name_end]);
+        if under == Under::Default && self.scopes.default(src, nodes, n).is_none() {
+            self.bytes.extend_from_slice(b" xmlns=\"\"");
+        }
         for d in self.scopes.inherited(src, nodes, n) {
             if !d.undeclares {
                 self.bytes.push(b' ');
@@ -77,7 +92,7 @@ impl Fragments {
     }
 }
 
-fn escape(value: &[u8], out: &mut Vec<u8>) {
+pub fn escape(value: &[u8], out: &mut Vec<u8>) {
     for &c in value {
         match c {
             b'&' => out.extend_from_slice(b"&amp;"),

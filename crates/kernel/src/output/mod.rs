@@ -4,4 +4,4 @@
 pub mod fragment;
 pub mod plain;
 pub mod results;
-mod scope;
+pub mod scope;

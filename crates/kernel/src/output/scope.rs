@@ -2,6 +2,7 @@
 //! those that leave as fragments need them.
 
 use crate::shapes::nodes::{NodeIx, Nodes};
+use crate::xml::decode_attribute;
 use hashbrown::HashMap;
 use memchr::memchr;
 use std::sync::Arc;
@@ -45,6 +46,33 @@ impl Scopes {
         };
         let hidden = |d: &&Declaration| own.binary_search_by(|o| o.prefix(src).cmp(d.prefix(src))).is_err();
         outer.iter().filter(hidden).copied().collect()
+    }
+
+    /// The declaration of a default namespace (also one that takes it back) that an element itself has, or that it
+    /// inherits and that is in force.
+    pub fn default(&mut self, src: &[u8], nodes: &Nodes, element: NodeIx) -> Option<Declaration> {
+        let own = nodes.declaring(element) == Some(element);
+        let scope = self.at(src, nodes, nodes.declaring(element));
+        scope
+            .iter()
+            .find(|d| d.prefix(src).is_empty() && (own && d.attribute.0 >= nodes.place(element).start || !d.undeclares))
+            .copied()
+    }
+
+    /// The namespace of a prefixed attribute.
+    pub fn uri(&mut self, src: &[u8], nodes: &Nodes, attribute: NodeIx, prefix: &[u8]) -> Vec<u8> {
+        let mut uri = vec![];
+        if prefix == b"xml" {
+            uri.extend_from_slice(b"http://www.w3.org/XML/1998/namespace");
+        } else if !prefix.is_empty() {
+            let scope = self.at(src, nodes, nodes.declaring(nodes.recs[attribute as usize].parent));
+            if let Some(d) = scope.iter().find(|d| d.prefix(src) == prefix) {
+                let raw = &src[d.attribute.0 as usize..d.attribute.1 as usize];
+                let open = raw.iter().position(|c| matches!(c, b'"' | b'\'')).map_or(raw.len(), |at| at + 1);
+                decode_attribute(&raw[open..raw.len() - 1], &mut uri);
+            }
+        }
+        uri
     }
 
     /// All declarations in scope at an element that declares something.

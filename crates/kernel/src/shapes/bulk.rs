@@ -29,7 +29,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// The nodes that satisfy a predicate without positions.
-    fn satisfying(&self, pred: &Pred) -> Set {
+    pub fn satisfying(&self, pred: &Pred) -> Set {
         match pred {
             Pred::Bool(b) => vec![*b; self.len()],
             Pred::And(ps) => self.all(ps),
@@ -84,7 +84,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// The nodes that pass a step's test and filters, wherever they are.
-    fn candidates(&self, node: &Node) -> Set {
+    pub fn candidates(&self, node: &Node) -> Set {
         let mut set = self.passing(node.test);
         set[0] = false;
         if !node.positional {
@@ -157,9 +157,14 @@ impl<'a> Bulk<'a> {
 
     /// The nodes that the twig finds from the document, in document order.
     pub fn select(&self, twig: &Twig) -> Vec<NodeIx> {
+        self.select_from(twig, 0)
+    }
+
+    /// The nodes that the twig finds from a node, in document order.
+    pub fn select_from(&self, twig: &Twig, from: NodeIx) -> Vec<NodeIx> {
         let recs = &self.message.nodes.recs;
         let mut set = vec![false; self.len()];
-        set[0] = true;
+        set[from as usize] = true;
         for node in &twig.nodes {
             let mut below = vec![false; self.len()];
             for n in 1..self.len() {

@@ -1,7 +1,7 @@
 //! A message as a flat table of nodes in document order, with values as spans of the plain document. One table is
 //! filled over and over; it holds nothing but what some pattern can ask for.
 
-use crate::names::{is_attribute, is_element, Sym, NO_SYM, TEXT};
+use crate::names::{is_attribute, is_element, Sym, COMMENT, INSTRUCTION, NO_SYM, TEXT};
 use crate::xml::{decode_attribute, decode_line_ends, decode_text};
 
 /// Index of a node. 0 is the document.
@@ -163,6 +163,22 @@ impl Nodes {
             self.coded.push(ix);
         }
         ix
+    }
+
+    /// A comment or PI.
+    pub fn markup(&mut self, sym: Sym, src: &[u8], place: Place) -> NodeIx {
+        let (before, after) = if sym == COMMENT { (4, 3) } else { (2, 2) };
+        let end = place.end - after;
+        let mut start = (place.start + before).min(end);
+        if sym == INSTRUCTION {
+            // white space between a PI's target and its data is no part of its value
+            let data = &src[start as usize..end as usize];
+            let target = data.iter().position(|c| c.is_ascii_whitespace()).unwrap_or(data.len());
+            let space = data[target..].iter().position(|c| !c.is_ascii_whitespace()).unwrap_or(data.len() - target);
+            start += (target + space) as u32;
+        }
+        let plain = !src[start as usize..end as usize].contains(&b'\r');
+        self.leaf(sym, (start, end), place, plain)
     }
 
     /// A run of character data. True if it begins a new text node.

@@ -1,0 +1,16 @@
+//! Transforms: for each node that a *binding path* finds, lists of the nodes that *return paths* find below it, built
+//! into a new message by a template (broker §2.2: the groupSequence-listSequence format and the message factory).
+//!
+//! Paths relative to a bound node do not depend on what bound it, so everything is shared by relative path: which
+//! nodes a path leads to from which ancestors ([`paths`], decided once per tag path), which ancestors satisfy a
+//! condition on the path's value ([`atoms`], an index of constants: the broker's shared selection), and the nodes of a
+//! return path grouped by ancestor ([`groups`], its shared group-by). [`set`] holds the registered transforms, [`run`]
+//! takes them over a message, [`factory`] makes bytes of what it finds.
+
+pub mod atoms;
+pub mod engine;
+pub mod factory;
+pub mod groups;
+pub mod paths;
+pub mod run;
+pub mod set;

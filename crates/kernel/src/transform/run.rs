@@ -1,0 +1,350 @@
+//! One thread's way through the transforms: which of them a message satisfies, and what they return of it.
+
+use super::atoms::{AtomIx, NodeValue};
+use super::groups::Groups;
+use super::paths::{PathIx, TagPaths, MAX_DEPTH};
+use super::set::{Binding, Cond, Generic, PlanIx, Return, Set};
+use crate::names::is_element;
+use crate::shapes::bulk::Bulk;
+use crate::shapes::nodes::NodeIx;
+use crate::shapes::search::Message;
+use hashbrown::HashMap;
+
+/// Work that one message may cause before it is refused: nodes noted for conditions and groups.
+const MAX_NOTES: usize = 1 << 26;
+
+/// Why a message was not transformed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    TooDeep,
+    TooMuch,
+}
+
+impl Refused {
+    pub fn code(self) -> &'static str {
+        match self {
+            Refused::TooDeep => "too-deep-to-transform",
+            Refused::TooMuch => "too-much-to-transform",
+        }
+    }
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Refused::TooDeep => "the message is nested deeper than transforms can take (62 levels)",
+            Refused::TooMuch => "the message gives transforms more work than a message may",
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Runner {
+    tag_paths: TagPaths,
+    /// By node its tag path, and its place among the elements (the document has place 0).
+    tag_of: Vec<u32>,
+    place: Vec<u32>,
+    places: usize,
+    /// By condition the nodes that satisfy it, as a list in `notes`; valid with this message's stamp.
+    heads: Vec<(u32, u32)>,
+    stamp: u32,
+    notes: Vec<(NodeIx, u32)>,
+    met: Vec<AtomIx>,
+    /// Conditions whose nodes have been sorted: a range of `sorted`.
+    ranges: HashMap<AtomIx, (u32, u32)>,
+    sorted: Vec<NodeIx>,
+    /// Nodes bound by paths that lead to classes without further ado.
+    binds: Vec<(PathIx, NodeIx)>,
+    groups: Groups,
+    generics: HashMap<u32, Vec<bool>>,
+    twigs: HashMap<(u32, NodeIx), Box<[NodeIx]>>,
+    value: Vec<u8>,
+}
+
+const END: u32 = u32::MAX;
+
+impl Runner {
+    /// Calls `found` for each plan that binds nodes of the message, with these nodes in document order.
+    pub fn run(
+        &mut self,
+        set: &Set,
+        message: Message<'_>,
+        mut found: impl FnMut(PlanIx, &[NodeIx], &mut Lists<'_>),
+    ) -> Result<(), Refused> {
+        self.scan(set, message)?;
+        let mut bound = vec![];
+        for i in 0..self.met.len() {
+            let classes = set.led_to_by_atom(self.met[i]);
+            if classes.is_empty() {
+                continue;
+            }
+            let (from, to) = self.members(self.met[i]);
+            for &class in classes {
+                self.take(set, message, class, from..to, &mut bound);
+                self.give(set, message, class, &bound, &mut found);
+            }
+        }
+        let mut binds = std::mem::take(&mut self.binds);
+        binds.sort_unstable();
+        for same in binds.chunk_by(|a, b| a.0 == b.0) {
+            let from = self.sorted.len();
+            self.sorted.extend(same.iter().map(|b| b.1));
+            for &class in set.led_to_by_bind(same[0].0) {
+                self.take(set, message, class, from as u32..self.sorted.len() as u32, &mut bound);
+                self.give(set, message, class, &bound, &mut found);
+            }
+        }
+        self.binds = binds;
+        Ok(())
+    }
+
+    /// Tag paths, conditions that hold and nodes of return paths, in one pass over the nodes.
+    fn scan(&mut self, set: &Set, message: Message<'_>) -> Result<(), Refused> {
+        self.begin(set);
+        let nodes = message.nodes;
+        let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
+        let mut live = [0u64; MAX_DEPTH + 1];
+        let everywhere = set.filters_ancestors();
+        self.tag_of.push(0);
+        self.place.push(0);
+        self.places = 1;
+        let mut noted = 0;
+        for n in 1..nodes.len() {
+            let rec = &nodes.recs[n];
+            let parent = self.tag_of[rec.parent as usize];
+            if self.tag_paths.get(parent).depth as usize >= MAX_DEPTH {
+                return Err(Refused::TooDeep);
+            }
+            if self.tag_paths.is_full() {
+                return Err(Refused::TooMuch);
+            }
+            let tag = self.tag_paths.child(parent, rec.sym, &set.rels, &set.binds, message.names);
+            self.tag_of.push(tag);
+            self.place.push(if is_element(rec.sym) {
+                self.places += 1;
+                self.places as u32 - 1
+            } else {
+                u32::MAX
+            });
+            let t = self.tag_paths.get(tag);
+            let depth = t.depth as usize;
+            ancestors[depth] = n as NodeIx;
+            // nobody asks for conditions or groups of nodes that no path binds
+            let wanted = everywhere || !t.bound.is_empty();
+            live[depth] = live[depth - 1] | (wanted as u64) << depth;
+            for &bind in &t.bound {
+                if !set.led_to_by_bind(bind).is_empty() {
+                    self.binds.push((bind, n as NodeIx));
+                }
+            }
+            let mut value = NodeValue::new(message, n as NodeIx, &mut self.value);
+            for &(rel, mask) in &t.hits {
+                let mask = mask & live[depth];
+                if mask == 0 {
+                    continue;
+                }
+                if set.is_returned(rel) {
+                    self.groups.hit(rel, n as NodeIx, mask);
+                    noted += 1;
+                }
+                if !set.atoms.test(rel) {
+                    continue;
+                }
+                let (heads, notes, met, stamp) = (&mut self.heads, &mut self.notes, &mut self.met, self.stamp);
+                set.atoms.satisfied(rel, message.constants, &mut value, |atom| {
+                    let head = &mut heads[atom as usize];
+                    if head.0 != stamp {
+                        *head = (stamp, END);
+                        met.push(atom);
+                    }
+                    let mut rest = mask;
+                    while rest != 0 {
+                        notes.push((ancestors[rest.trailing_zeros() as usize], head.1));
+                        head.1 = notes.len() as u32 - 1;
+                        rest &= rest - 1;
+                    }
+                });
+            }
+            if noted + self.notes.len() > MAX_NOTES {
+                return Err(Refused::TooMuch);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, set: &Set) {
+        if self.stamp == u32::MAX {
+            self.heads.clear();
+            self.stamp = 0;
+        }
+        self.stamp += 1;
+        self.heads.resize(set.atoms.bound(), (0, END));
+        self.tag_paths.begin();
+        self.groups.begin(set.rels.len());
+        self.tag_of.clear();
+        self.place.clear();
+        self.notes.clear();
+        self.met.clear();
+        self.ranges.clear();
+        self.sorted.clear();
+        self.binds.clear();
+        self.generics.clear();
+        self.twigs.clear();
+    }
+
+    /// The nodes that satisfy a condition, in document order, each once: a range of `sorted`.
+    fn members(&mut self, atom: AtomIx) -> (u32, u32) {
+        let (stamp, mut at) = self.heads[atom as usize];
+        if stamp != self.stamp {
+            return (0, 0);
+        }
+        let (sorted, notes) = (&mut self.sorted, &self.notes);
+        *self.ranges.entry(atom).or_insert_with(|| {
+            let from = sorted.len();
+            while at != END {
+                let (node, next) = notes[at as usize];
+                sorted.push(node);
+                at = next;
+            }
+            sorted[from..].sort_unstable();
+            let mut kept = from;
+            for i in from..sorted.len() {
+                if i == from || sorted[i] != sorted[kept - 1] {
+                    sorted[kept] = sorted[i];
+                    kept += 1;
+                }
+            }
+            sorted.truncate(kept);
+            (from as u32, kept as u32)
+        })
+    }
+
+    /// The nodes among `candidates` that a class binds.
+    fn take(
+        &mut self,
+        set: &Set,
+        message: Message<'_>,
+        class: u32,
+        candidates: std::ops::Range<u32>,
+        bound: &mut Vec<NodeIx>,
+    ) {
+        bound.clear();
+        let class = set.class(class);
+        let binding = set.binding(class.binding);
+        // an access condition has been met by being a candidate
+        let rest = match class.conds.first() {
+            Some(Cond::Atom(_)) => &class.conds[1..],
+            _ => &class.conds[..],
+        };
+        for i in candidates {
+            let node = self.sorted[i as usize];
+            let tag = self.tag_of[node as usize];
+            if self.tag_paths.get(tag).bound.binary_search(&binding.path).is_ok()
+                && rest.iter().all(|&c| self.holds(set, message, c, node))
+                && (binding.filters.is_empty() || self.passes_filters(set, message, binding, node))
+            {
+                bound.push(node);
+            }
+        }
+    }
+
+    fn holds(&mut self, set: &Set, message: Message<'_>, cond: Cond, node: NodeIx) -> bool {
+        match cond {
+            Cond::Atom(atom) => {
+                let (from, to) = self.members(atom);
+                self.sorted[from as usize..to as usize].binary_search(&node).is_ok()
+            }
+            Cond::Generic(id) => self.generics.entry(id).or_insert_with(|| {
+                let (generic, row) = set.generic(id);
+                let bulk = Bulk::new(message, row);
+                match generic {
+                    Generic::Holds(pred) => bulk.satisfying(pred),
+                    Generic::Passes(step) => bulk.candidates(step),
+                }
+            })[node as usize],
+        }
+    }
+
+    /// Is there a way for the binding path from the document to the node over nodes that pass its filters?
+    fn passes_filters(&mut self, set: &Set, message: Message<'_>, binding: &Binding, node: NodeIx) -> bool {
+        let tag = self.tag_of[node as usize];
+        let depth = self.tag_paths.get(tag).depth as usize;
+        let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
+        let mut at = node;
+        for d in (0..=depth).rev() {
+            ancestors[d] = at;
+            at = message.nodes.recs[at as usize].parent;
+        }
+        let tags = self.tag_paths.tags(tag).to_vec();
+        let filter = |step: usize, mask: u64| {
+            let mut kept = mask;
+            for &(_, cond) in binding.filters.iter().filter(|f| f.0 as usize == step) {
+                let mut rest = kept;
+                while rest != 0 {
+                    let d = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    if !self.holds(set, message, cond, ancestors[d as usize]) {
+                        kept &= !(1 << d);
+                    }
+                }
+            }
+            kept
+        };
+        set.binds.get(binding.path).contexts(&tags, message.names, filter) & 1 != 0
+    }
+
+    fn give(
+        &mut self,
+        set: &Set,
+        message: Message<'_>,
+        class: u32,
+        bound: &[NodeIx],
+        found: &mut impl FnMut(PlanIx, &[NodeIx], &mut Lists<'_>),
+    ) {
+        if bound.is_empty() {
+            return;
+        }
+        for &plan in &set.class(class).plans {
+            found(plan, bound, &mut Lists { runner: self, set, message });
+        }
+    }
+}
+
+/// What return paths find.
+pub struct Lists<'a> {
+    runner: &'a mut Runner,
+    set: &'a Set,
+    message: Message<'a>,
+}
+
+impl<'a> Lists<'a> {
+    /// The nodes that are returned of a bound node, in document order, each once.
+    pub fn get<'s>(&'s mut self, what: Return, bound: &'s NodeIx) -> &'s [NodeIx] {
+        let Lists { runner, set, message } = self;
+        match what {
+            Return::Itself => std::slice::from_ref(bound),
+            Return::Path(rel) => {
+                let Runner { groups, place, tag_of, tag_paths, places, .. } = &mut **runner;
+                let at = place[*bound as usize];
+                if at == u32::MAX {
+                    return &[];
+                }
+                groups.get(rel, at, *places, |node, depth| {
+                    let mut up = tag_paths.get(tag_of[node as usize]).depth - depth;
+                    let mut node = node;
+                    while up > 0 {
+                        node = message.nodes.recs[node as usize].parent;
+                        up -= 1;
+                    }
+                    place[node as usize]
+                })
+            }
+            Return::Twig(id) => runner.twigs.entry((id, *bound)).or_insert_with(|| {
+                let (twig, row) = set.twig(id);
+                Bulk::new(*message, row).select_from(twig, *bound).into()
+            }),
+        }
+    }
+
+    pub fn message(&self) -> Message<'a> {
+        self.message
+    }
+}

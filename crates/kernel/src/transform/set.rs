@@ -1,0 +1,445 @@
+//! The registered transforms. Equal parts are one: a *plan* is a class with its return paths and template, a *class* a
+//! binding with its conditions; paths and conditions are shared by whoever has them. Adding or removing a transform
+//! touches its own parts only.
+
+use super::atoms::{AtomIx, Atoms, Condition};
+use super::factory::{Key, Template};
+use super::paths::{LinearPath, PathIx, PathSet};
+use crate::names::Names;
+use crate::shapes::program::{Node, Pred, Program, Slot, Twig, Value};
+use hashbrown::HashMap;
+
+pub type PlanIx = u32;
+type ClassIx = u32;
+
+/// A condition on a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cond {
+    Atom(AtomIx),
+    Generic(u32),
+}
+
+/// A condition that no index serves, decided for all nodes of a message at once.
+pub enum Generic {
+    Holds(Pred),
+    /// The node passes a step's test and filters, positions among siblings included.
+    Passes(Node),
+}
+
+/// What is returned of a bound node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Return {
+    Itself,
+    Path(PathIx),
+    Twig(u32),
+}
+
+pub struct Binding {
+    pub path: PathIx,
+    /// Conditions on the nodes of steps before the last one.
+    pub filters: Box<[(u32, Cond)]>,
+}
+
+pub struct Class {
+    pub binding: u32,
+    /// Conditions on the bound node, the one that serves as its access first.
+    pub conds: Box<[Cond]>,
+    pub plans: Vec<PlanIx>,
+}
+
+pub struct Plan {
+    class: ClassIx,
+    pub returns: Box<[Return]>,
+    /// Sort keys, the first one first.
+    pub order: Box<[Key]>,
+    pub template: Template,
+    pub subs: Vec<u32>,
+}
+
+/// Things that are equal are kept once, with the number of their users.
+struct Shared<T> {
+    items: Vec<Option<T>>,
+    users: Vec<u32>,
+    free: Vec<u32>,
+    ids: HashMap<Box<[u8]>, u32>,
+    keys: Vec<Box<[u8]>>,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Shared { items: vec![], users: vec![], free: vec![], ids: HashMap::new(), keys: vec![] }
+    }
+}
+
+impl<T> Shared<T> {
+    /// The number of the thing with this key; true if it has just been made.
+    fn acquire(&mut self, key: &[u8], make: impl FnOnce() -> T) -> (u32, bool) {
+        if let Some(&id) = self.ids.get(key) {
+            self.users[id as usize] += 1;
+            return (id, false);
+        }
+        let id = self.free.pop().unwrap_or(self.items.len() as u32);
+        if id as usize == self.items.len() {
+            self.items.push(None);
+            self.users.push(0);
+            self.keys.push(Box::default());
+        }
+        self.items[id as usize] = Some(make());
+        self.users[id as usize] = 1;
+        self.keys[id as usize] = key.into();
+        self.ids.insert(key.into(), id);
+        (id, true)
+    }
+
+    /// The thing itself, if nobody uses it any more.
+    fn release(&mut self, id: u32) -> Option<T> {
+        self.users[id as usize] -= 1;
+        if self.users[id as usize] > 0 {
+            return None;
+        }
+        self.ids.remove(&std::mem::take(&mut self.keys[id as usize]));
+        self.free.push(id);
+        self.items[id as usize].take()
+    }
+
+    fn get(&self, id: u32) -> &T {
+        self.items[id as usize].as_ref().expect("in use")
+    }
+
+    fn get_mut(&mut self, id: u32) -> &mut T {
+        self.items[id as usize].as_mut().expect("in use")
+    }
+
+    fn len(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+}
+
+/// A transform but for its template, as its program says.
+struct Spec {
+    binding: Twig,
+    conditions: Vec<Pred>,
+    returns: Vec<Twig>,
+}
+
+impl Spec {
+    /// Encoded as the program (exists binding `and` (conditions) `and` (`or` of exists return)).
+    fn decode(words: &[u32], names: &Names) -> Result<(Spec, Vec<Slot>), &'static str> {
+        const WRONG: &str = "not the program of a transform";
+        let Program { pred, slots } = Program::decode(words, names)?;
+        let Pred::And(parts) = pred else { return Err(WRONG) };
+        let Ok([Pred::Exists(binding), Pred::And(conditions), Pred::Or(returns)]) = <[Pred; 3]>::try_from(parts) else {
+            return Err(WRONG);
+        };
+        let twig = |p: Pred| match p {
+            Pred::Exists(twig) => Ok(twig),
+            _ => Err(WRONG),
+        };
+        let returns = returns.into_iter().map(twig).collect::<Result<_, _>>()?;
+        if binding.nodes.is_empty() {
+            return Err("a transform binds nodes below the document");
+        }
+        Ok((Spec { binding, conditions, returns }, slots))
+    }
+}
+
+#[derive(Default)]
+pub struct Set {
+    pub rels: PathSet,
+    pub binds: PathSet,
+    pub atoms: Atoms,
+    /// How many plans return what the path finds.
+    returned: Vec<u32>,
+    generics: Shared<(Generic, Box<[u64]>)>,
+    twigs: Shared<(Twig, Box<[u64]>)>,
+    bindings: Shared<Binding>,
+    classes: Shared<Class>,
+    plans: Shared<Plan>,
+    /// Classes by the condition that leads to them, and by binding path where none does.
+    by_atom: Vec<Vec<ClassIx>>,
+    by_bind: Vec<Vec<ClassIx>>,
+    /// Bindings with filters on steps before the last.
+    filtering: usize,
+    of_sub: HashMap<u32, PlanIx>,
+}
+
+impl Set {
+    pub fn is_empty(&self) -> bool {
+        self.of_sub.is_empty()
+    }
+
+    /// Number of subscriptions.
+    pub fn len(&self) -> usize {
+        self.of_sub.len()
+    }
+
+    /// Distinct plans, classes, bindings, relative paths.
+    pub fn distinct(&self) -> [usize; 4] {
+        [self.plans.len(), self.classes.len(), self.bindings.len(), self.rels.len()]
+    }
+
+    /// Adds a subscription: its program with the constants of the slots, its sort keys and its template.
+    pub fn add(
+        &mut self,
+        sub: u32,
+        words: &[u32],
+        row: &[f64],
+        (order, template): (Vec<Key>, Template),
+        names: &Names,
+        strings: usize,
+    ) -> Result<(), &'static str> {
+        let (spec, slots) = Spec::decode(words, names)?;
+        if slots.len() != row.len() {
+            return Err("a row with another number of constants than its program has slots");
+        }
+        let row: Vec<u64> = slots.iter().zip(row).map(|(slot, &x)| slot.word(x)).collect();
+        if slots.iter().zip(&row).any(|(s, &x)| *s == Slot::Str && x >= strings as u64) {
+            return Err("a string that is not known");
+        }
+        if !template.fits(spec.returns.len()) || !order.iter().all(|key| key.value.fits(spec.returns.len() as u32)) {
+            return Err("a template that asks for what is not returned");
+        }
+        if self.of_sub.contains_key(&sub) {
+            return Err("a subscription that is there already");
+        }
+        let class = self.acquire_class(&spec, &row);
+        let returns: Box<[Return]> = spec.returns.iter().map(|twig| self.acquire_return(twig, &row)).collect();
+        let key = format!("{class} {returns:?} {order:?} {template:?}");
+        let make = || Plan { class, returns: returns.clone(), order: order.into(), template, subs: vec![] };
+        let (plan, fresh) = self.plans.acquire(key.as_bytes(), make);
+        if fresh {
+            self.classes.get_mut(class).plans.push(plan);
+        } else {
+            // the plan there is has these already
+            self.release_class(class);
+            returns.iter().for_each(|&r| self.release_return(r));
+        }
+        self.plans.get_mut(plan).subs.push(sub);
+        self.of_sub.insert(sub, plan);
+        Ok(())
+    }
+
+    /// False if there is no such subscription.
+    pub fn remove(&mut self, sub: u32) -> bool {
+        let Some(id) = self.of_sub.remove(&sub) else { return false };
+        self.plans.get_mut(id).subs.retain(|&s| s != sub);
+        if let Some(plan) = self.plans.release(id) {
+            self.classes.get_mut(plan.class).plans.retain(|&p| p != id);
+            self.release_class(plan.class);
+            plan.returns.iter().for_each(|&r| self.release_return(r));
+        }
+        true
+    }
+
+    fn acquire_class(&mut self, spec: &Spec, row: &[u64]) -> ClassIx {
+        let path = self.binds.acquire(LinearPath::without_filters(&spec.binding));
+        let (last, before) = spec.binding.nodes.split_last().expect("checked");
+        let mut filters = vec![];
+        for (i, node) in before.iter().enumerate() {
+            filters.extend(self.acquire_filters(node, row).into_iter().map(|cond| (i as u32, cond)));
+        }
+        let mut conds = self.acquire_filters(last, row);
+        for pred in &spec.conditions {
+            conds.extend(self.acquire_cond(pred, row));
+        }
+        // the best way in first; the rest in any fixed order
+        let rank = |c: &Cond| match *c {
+            Cond::Atom(a) => (self.atoms.condition(a).rank(), *c),
+            Cond::Generic(_) => (u8::MAX, *c),
+        };
+        conds.sort_unstable_by_key(rank);
+        let said_twice: Vec<Cond> = conds.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0]).collect();
+        said_twice.into_iter().for_each(|c| self.release_cond(c));
+        conds.dedup();
+        let key = format!("{path} {filters:?}");
+        let filtering = !filters.is_empty();
+        let kept = Binding { path, filters: filters.clone().into() };
+        let (binding, fresh) = self.bindings.acquire(key.as_bytes(), || kept);
+        if fresh {
+            self.filtering += filtering as usize;
+        } else {
+            self.binds.release(path);
+            filters.iter().for_each(|f| self.release_cond(f.1));
+        }
+        let key = format!("{binding} {conds:?}");
+        let make = || Class { binding, conds: conds.clone().into(), plans: vec![] };
+        let (class, fresh) = self.classes.acquire(key.as_bytes(), make);
+        if fresh {
+            self.list_of(class).push(class);
+        } else {
+            self.release_binding(binding);
+            conds.iter().for_each(|&c| self.release_cond(c));
+        }
+        class
+    }
+
+    fn release_class(&mut self, id: ClassIx) {
+        if self.classes.users[id as usize] == 1 {
+            self.list_of(id).retain(|&c| c != id);
+        }
+        if let Some(class) = self.classes.release(id) {
+            self.release_binding(class.binding);
+            class.conds.iter().for_each(|&c| self.release_cond(c));
+        }
+    }
+
+    fn release_binding(&mut self, id: u32) {
+        if let Some(binding) = self.bindings.release(id) {
+            self.filtering -= !binding.filters.is_empty() as usize;
+            self.binds.release(binding.path);
+            binding.filters.iter().for_each(|f| self.release_cond(f.1));
+        }
+    }
+
+    /// Where a class is found.
+    fn list_of(&mut self, id: ClassIx) -> &mut Vec<ClassIx> {
+        let class = self.classes.get(id);
+        let (lists, at) = match class.conds.first() {
+            Some(&Cond::Atom(atom)) => (&mut self.by_atom, atom),
+            _ => (&mut self.by_bind, self.bindings.get(class.binding).path),
+        };
+        if lists.len() <= at as usize {
+            lists.resize_with(at as usize + 1, Vec::new);
+        }
+        &mut lists[at as usize]
+    }
+
+    fn acquire_filters(&mut self, node: &Node, row: &[u64]) -> Vec<Cond> {
+        if node.positional {
+            return vec![self.acquire_generic(Generic::Passes(node.clone()), row)];
+        }
+        node.filters.iter().flat_map(|f| self.acquire_cond(f, row)).collect()
+    }
+
+    fn acquire_cond(&mut self, pred: &Pred, row: &[u64]) -> Vec<Cond> {
+        if let Pred::And(all) = pred {
+            return all.iter().flat_map(|p| self.acquire_cond(p, row)).collect();
+        }
+        if let Some((twig, condition)) = Condition::of(pred, row) {
+            if let Some(path) = LinearPath::of(twig) {
+                let rel = self.rels.acquire(path);
+                let (atom, fresh) = self.atoms.acquire(rel, condition);
+                if !fresh {
+                    self.rels.release(rel);
+                }
+                return vec![Cond::Atom(atom)];
+            }
+        }
+        vec![self.acquire_generic(Generic::Holds(pred.clone()), row)]
+    }
+
+    fn acquire_generic(&mut self, generic: Generic, row: &[u64]) -> Cond {
+        let key = match &generic {
+            Generic::Holds(pred) => format!("{pred:?} {:?}", constants_of(&[pred], row)),
+            Generic::Passes(node) => {
+                format!("{node:?} {:?}", constants_of(&node.filters.iter().collect::<Vec<_>>(), row))
+            }
+        };
+        Cond::Generic(self.generics.acquire(key.as_bytes(), || (generic, row.into())).0)
+    }
+
+    fn release_cond(&mut self, cond: Cond) {
+        match cond {
+            Cond::Atom(atom) => {
+                if let Some(rel) = self.atoms.release(atom) {
+                    self.rels.release(rel);
+                }
+            }
+            Cond::Generic(id) => drop(self.generics.release(id)),
+        }
+    }
+
+    fn acquire_return(&mut self, twig: &Twig, row: &[u64]) -> Return {
+        if twig.nodes.is_empty() {
+            return Return::Itself;
+        }
+        if let Some(path) = LinearPath::of(twig) {
+            let rel = self.rels.acquire(path);
+            self.returned.resize(self.rels.len(), 0);
+            self.returned[rel as usize] += 1;
+            return Return::Path(rel);
+        }
+        let filters: Vec<&Pred> = twig.nodes.iter().flat_map(|n| &n.filters).collect();
+        let key = format!("{twig:?} {:?}", constants_of(&filters, row));
+        Return::Twig(self.twigs.acquire(key.as_bytes(), || (twig.clone(), row.into())).0)
+    }
+
+    fn release_return(&mut self, r: Return) {
+        match r {
+            Return::Itself => {}
+            Return::Path(rel) => {
+                self.returned[rel as usize] -= 1;
+                self.rels.release(rel);
+            }
+            Return::Twig(id) => drop(self.twigs.release(id)),
+        }
+    }
+
+    pub fn plan(&self, id: PlanIx) -> &Plan {
+        self.plans.get(id)
+    }
+
+    pub fn class(&self, id: ClassIx) -> &Class {
+        self.classes.get(id)
+    }
+
+    pub fn binding(&self, id: u32) -> &Binding {
+        self.bindings.get(id)
+    }
+
+    pub fn generic(&self, id: u32) -> (&Generic, &[u64]) {
+        let (generic, row) = self.generics.get(id);
+        (generic, row)
+    }
+
+    pub fn twig(&self, id: u32) -> (&Twig, &[u64]) {
+        let (twig, row) = self.twigs.get(id);
+        (twig, row)
+    }
+
+    #[inline]
+    pub fn led_to_by_atom(&self, atom: AtomIx) -> &[ClassIx] {
+        self.by_atom.get(atom as usize).map_or(&[], |l| l)
+    }
+
+    #[inline]
+    pub fn led_to_by_bind(&self, bind: PathIx) -> &[ClassIx] {
+        self.by_bind.get(bind as usize).map_or(&[], |l| l)
+    }
+
+    #[inline]
+    pub fn is_returned(&self, rel: PathIx) -> bool {
+        self.returned.get(rel as usize).is_some_and(|&n| n > 0)
+    }
+
+    /// Conditions are asked of other nodes than bound ones.
+    pub fn filters_ancestors(&self) -> bool {
+        self.filtering > 0
+    }
+}
+
+/// The constants that predicates use, so that what else a transform has does not tell equal ones apart.
+fn constants_of(preds: &[&Pred], row: &[u64]) -> Vec<u64> {
+    fn twig(t: &Twig, f: &mut dyn FnMut(u32)) {
+        t.nodes.iter().flat_map(|n| &n.filters).for_each(|p| walk(p, f));
+    }
+    fn walk(pred: &Pred, f: &mut dyn FnMut(u32)) {
+        match pred {
+            Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => {}
+            Pred::And(ps) | Pred::Or(ps) => ps.iter().for_each(|p| walk(p, f)),
+            Pred::Not(p) => walk(p, f),
+            Pred::Exists(t) => twig(t, f),
+            Pred::Text { value, slot, .. }
+            | Pred::Number { value, slot, .. }
+            | Pred::Contains { value, slot }
+            | Pred::StartsWith { value, slot } => {
+                let (Value::Str { twig: t, .. } | Value::Length { twig: t, .. } | Value::Count(t)) = value;
+                twig(t, f);
+                f(*slot);
+            }
+        }
+    }
+    let mut constants = vec![];
+    preds.iter().for_each(|p| walk(p, &mut |slot| constants.push(row[slot as usize])));
+    constants
+}

@@ -1,0 +1,274 @@
+//! Transforms for Python: programs and templates in, new messages out.
+
+use crate::arrow::{export, import, ArrowData};
+use crate::engine::{constant, table, Constant, Errors, Rows};
+use crate::xml::{error, limits, Error};
+use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StructArray, UInt32Array};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{Field, Fields};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use twigcast_kernel::output::fragment::Under;
+use twigcast_kernel::transform::engine::{GroupColumns, Output, Transformer, Transforms as Kernel};
+use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Piece, Template};
+
+#[pyclass(frozen, module = "twigcast._kernel")]
+#[derive(Default)]
+pub struct Transforms {
+    kernel: RwLock<Kernel>,
+    idle: Mutex<Vec<Transformer>>,
+}
+
+/// A new message: its subscriptions' numbers and its place in the list of payloads.
+type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Vec<u32>, Option<Error>);
+/// Per plan its subscriptions and groups; per group the bound node and the lists.
+type Grouped = Vec<(Vec<u32>, Vec<(u32, Vec<Vec<u32>>)>)>;
+
+#[pymethods]
+impl Transforms {
+    #[new]
+    fn new() -> Transforms {
+        Transforms::default()
+    }
+
+    /// The symbol of a name test; `local` is None for any name in the namespace.
+    #[pyo3(signature = (attribute, uri, local))]
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
+        py.detach(|| self.write(|k| k.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes))))
+    }
+
+    /// Adds a transform: its program with the constants of its slots, sort keys, and its
+    /// template: what is before, in and after the groups. Pieces are tuples of a word and its arguments.
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        order: &Bound<'_, PyList>,
+        before: &[u8],
+        pieces: &Bound<'_, PyList>,
+        after: &[u8],
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        let pieces = pieces.iter().map(|p| piece(&p)).collect::<PyResult<_>>()?;
+        let order = order.iter().map(|k| key(&k)).collect::<PyResult<Vec<_>>>()?;
+        let template = Template { before: before.into(), pieces, after: after.into() };
+        py.detach(|| {
+            self.write(|k| {
+                let number_of = |c| match c {
+                    Constant::Text(text) => k.string(text.as_bytes()) as f64,
+                    Constant::Number(x) => x,
+                };
+                let row: Vec<f64> = constants.into_iter().map(number_of).collect();
+                k.add(number, &program, &row, order, template)
+            })
+        })
+        .map_err(PyValueError::new_err)
+    }
+
+    fn remove(&self, py: Python<'_>, number: u32) -> PyResult<()> {
+        let removed = py.detach(|| self.write(|k| k.set.remove(number)));
+        removed.then_some(()).ok_or_else(|| PyKeyError::new_err(number))
+    }
+
+    /// The subscriptions that make something of a message, the numbers of what they make, these new messages, which of
+    /// them were too long, and why the message was refused if it was.
+    #[pyo3(signature = (xml, limits=None))]
+    fn transform_one(&self, py: Python<'_>, xml: &[u8], limits: Option<&Bound<'_, PyDict>>) -> PyResult<Made> {
+        let limits = self::limits(limits)?;
+        let mut out = Output::default();
+        let done = py.detach(|| self.with(|k, t| t.transform(k, xml, &limits, &mut out)));
+        let from = |i: usize| if i == 0 { 0 } else { out.ends[i - 1] as usize };
+        let payload = |i: usize| PyBytes::new(py, &out.bytes[from(i)..out.ends[i] as usize]).unbind();
+        let payloads = (0..out.ends.len()).map(payload).collect();
+        Ok((out.subs, out.payload_of, payloads, out.cut, done.err().map(error)))
+    }
+
+    /// As `transform_one` for a column from row `start` on, until there are `max_bytes`: a struct array (matches: list of
+    /// subscription and payload, the place of the new message in the array of all, error), that array, and the first row
+    /// not done.
+    #[pyo3(signature = (column, start, max_bytes, limits=None))]
+    fn transform_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        start: usize,
+        max_bytes: usize,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(ArrowData, ArrowData, usize)> {
+        let limits = self::limits(limits)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let (matches, payloads, next) = py.detach(|| {
+            let (mut out, mut errors, mut offsets) = (Output::default(), Errors::default(), vec![0i32]);
+            let next = self.each_row(&rows, start, |k, t, xml| {
+                errors.push(t.transform(k, xml, &limits, &mut out).err());
+                offsets.push(out.subs.len() as i32);
+                out.bytes.len() + 8 * out.subs.len() < max_bytes
+            });
+            let columns: Vec<(&str, ArrayRef)> = vec![
+                ("subscription", Arc::new(UInt32Array::new(ScalarBuffer::from(out.subs), None))),
+                ("payload", Arc::new(UInt32Array::new(ScalarBuffer::from(out.payload_of), None))),
+            ];
+            let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), false)).collect();
+            let each = StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None);
+            let item = Arc::new(Field::new("item", each.data_type().clone(), false));
+            let lists = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(each), None);
+            let ends = std::iter::once(0).chain(out.ends.iter().map(|&e| e as i32)).collect();
+            let payloads: ArrayRef =
+                Arc::new(BinaryArray::new(OffsetBuffer::new(ends), Buffer::from_vec(out.bytes), None));
+            (table(lists, errors), payloads, next)
+        });
+        Ok((export(matches), export(payloads), next))
+    }
+
+    /// The groupSequence-listSequence format: what new messages would be made of.
+    #[pyo3(signature = (xml, limits=None))]
+    fn groups_one(
+        &self,
+        py: Python<'_>,
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Grouped, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        Ok(py.detach(|| {
+            let mut out = GroupColumns::default();
+            self.with(|k, t| {
+                let done = t.groups(k, xml, &limits, &mut out);
+                let (mut group, mut list, mut node) = (0, 0, 0);
+                let each = |(i, &id): (usize, &u32)| {
+                    let plan = k.set.plan(id);
+                    let groups = (group..out.group_ends[i] as usize).map(|g| {
+                        let lists = plan.returns.iter().map(|_| {
+                            let nodes = out.nodes[node..out.list_ends[list] as usize].to_vec();
+                            (node, list) = (out.list_ends[list] as usize, list + 1);
+                            nodes
+                        });
+                        (out.bound[g], lists.collect())
+                    });
+                    let groups = groups.collect();
+                    group = out.group_ends[i] as usize;
+                    (plan.subs.clone(), groups)
+                };
+                (out.plans.iter().enumerate().map(each).collect(), done.err().map(error))
+            })
+        }))
+    }
+
+    /// Goes through a column and counts: plans that bind something, groups, nodes in lists. For benchmarks; with
+    /// `what` "read" the messages are only read.
+    #[pyo3(signature = (column, what))]
+    fn count_column(&self, py: Python<'_>, column: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, usize, usize)> {
+        let limits = limits(None)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let only_read = what == "read";
+        Ok(py.detach(|| {
+            let (mut counts, mut out) = ((0, 0, 0), GroupColumns::default());
+            self.each_row(&rows, 0, |k, t, xml| {
+                let done = if only_read { t.read(k, xml, &limits) } else { t.groups(k, xml, &limits, &mut out) };
+                drop(done);
+                counts.0 += out.plans.len();
+                counts.1 += out.bound.len();
+                counts.2 += out.nodes.len();
+                out.clear();
+                true
+            });
+            counts
+        }))
+    }
+
+    /// Subscriptions; distinct plans, classes, bindings and relative paths.
+    fn stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
+        py.detach(|| {
+            let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
+            (kernel.set.len(), kernel.set.distinct())
+        })
+    }
+}
+
+impl Transforms {
+    fn write<T>(&self, f: impl FnOnce(&mut Kernel) -> T) -> T {
+        f(&mut self.kernel.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&Kernel, &mut Transformer) -> T) -> T {
+        let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut transformer = idle().pop().unwrap_or_default();
+        let result = f(&kernel, &mut transformer);
+        idle().push(transformer);
+        result
+    }
+
+    fn each_row(
+        &self,
+        rows: &Rows<'_>,
+        start: usize,
+        mut f: impl FnMut(&Kernel, &mut Transformer, &[u8]) -> bool,
+    ) -> usize {
+        let mut row = start;
+        self.with(|kernel, transformer| {
+            while row < rows.len() {
+                let more = f(kernel, transformer, rows.get(row).unwrap_or_default());
+                row += 1;
+                if !more {
+                    break;
+                }
+            }
+        });
+        row
+    }
+}
+
+fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
+    Ok(value.extract::<&[u8]>()?.into())
+}
+
+fn piece(value: &Bound<'_, PyAny>) -> PyResult<Piece> {
+    let parts = value.cast::<PyTuple>()?;
+    let part = |i| parts.get_item(i);
+    let pairs = |i| -> PyResult<Box<[Pair]>> {
+        let pairs: Vec<(Vec<u8>, Vec<u8>)> = part(i)?.extract()?;
+        Ok(pairs.into_iter().map(|(a, b)| (a.into(), b.into())).collect())
+    };
+    Ok(match part(0)?.extract::<String>()?.as_str() {
+        "markup" => Piece::Markup(bytes(&part(1)?)?),
+        "copy" => Piece::Copy(part(1)?.extract()?, if part(2)?.extract()? { Under::Default } else { Under::NoDefault }),
+        "attributes" => Piece::Attributes(part(1)?.extract()?, pairs(2)?, pairs(3)?),
+        "text" => Piece::Text(expr(&part(1)?)?),
+        "quoted" => Piece::Quoted(expr(&part(1)?)?),
+        other => return Err(PyValueError::new_err(format!("unknown piece {other}"))),
+    })
+}
+
+/// (value, numeric, descending, none last)
+fn key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
+    let parts = value.cast::<PyTuple>()?;
+    let flag = |i| -> PyResult<bool> { parts.get_item(i)?.extract() };
+    Ok(Key { value: expr(&parts.get_item(0)?)?, numeric: flag(1)?, descending: flag(2)?, none_last: flag(3)? })
+}
+
+fn expr(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    let parts = value.cast::<PyTuple>()?;
+    let argument = parts.get_item(1)?;
+    let list = || argument.extract::<u32>();
+    let parts_of = || argument.cast::<PyTuple>()?.iter().map(|e| expr(&e)).collect::<PyResult<_>>();
+    Ok(match parts.get_item(0)?.extract::<String>()?.as_str() {
+        "constant" => Expr::Constant(bytes(&argument)?),
+        "concat" => Expr::Concat(parts_of()?),
+        "spaced" => Expr::Spaced(parts_of()?),
+        "joined" => Expr::Joined(list()?),
+        "first" => Expr::First(list()?),
+        "count" => Expr::Count(list()?),
+        "sum" => Expr::Sum(list()?),
+        "min" => Expr::Min(list()?),
+        "max" => Expr::Max(list()?),
+        "avg" => Expr::Average(list()?),
+        other => return Err(PyValueError::new_err(format!("unknown expression {other}"))),
+    })
+}
