@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use twigcast_kernel::output::fragment::Under;
 use twigcast_kernel::transform::engine::{GroupColumns, Output, Transformer, Transforms as Kernel};
-use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Piece, Template};
+use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Piece, Start, Template};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]
@@ -232,15 +232,19 @@ fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
 fn piece(value: &Bound<'_, PyAny>) -> PyResult<Piece> {
     let parts = value.cast::<PyTuple>()?;
     let part = |i| parts.get_item(i);
-    let pairs = |i| -> PyResult<Box<[Pair]>> {
+    let pairs = |i| -> PyResult<Vec<Pair>> {
         let pairs: Vec<(Vec<u8>, Vec<u8>)> = part(i)?.extract()?;
         Ok(pairs.into_iter().map(|(a, b)| (a.into(), b.into())).collect())
     };
     Ok(match part(0)?.extract::<String>()?.as_str() {
         "markup" => Piece::Markup(bytes(&part(1)?)?),
         "copy" => Piece::Copy(part(1)?.extract()?, if part(2)?.extract()? { Under::Default } else { Under::NoDefault }),
-        "attributes" => Piece::Attributes(part(1)?.extract()?, pairs(2)?, pairs(3)?),
-        "text" => Piece::Text(expr(&part(1)?)?),
+        "attributes" => {
+            let start = Start { declared: pairs(2)?, scope: pairs(3)?, attributes: pairs(4)? };
+            Piece::Attributes(part(1)?.extract::<Vec<u32>>()?.into(), Box::new(start))
+        }
+        "item" => Piece::Item(expr(&part(1)?)?),
+        "sequence" => Piece::Sequence,
         "quoted" => Piece::Quoted(expr(&part(1)?)?),
         other => return Err(PyValueError::new_err(format!("unknown piece {other}"))),
     })

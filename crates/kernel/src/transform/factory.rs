@@ -24,12 +24,23 @@ pub enum Piece {
     Markup(Box<[u8]>),
     /// The nodes, where a default namespace is in scope or is not.
     Copy(u32, Under),
-    /// Attributes, inside a start tag that has the attributes and namespaces listed already: (prefix, URI) and
-    /// expanded names (URI, local).
-    Attributes(u32, Box<[Bound]>, Box<[Bound]>),
-    /// As character data, or inside an attribute's quotes.
-    Text(Expr),
+    /// Attributes, inside a start tag.
+    Attributes(Box<[u32]>, Box<Start>),
+    /// As character data: an item of a sequence, set apart by a space from another such right before it.
+    Item(Expr),
+    /// Another sequence begins.
+    Sequence,
+    /// Inside an attribute's quotes.
     Quoted(Expr),
+}
+
+/// What a start tag has already: namespaces that it declares and that are in scope (prefix, URI), and attributes by their
+/// expanded names (URI, local).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Start {
+    pub declared: Vec<Bound>,
+    pub scope: Vec<Bound>,
+    pub attributes: Vec<Bound>,
 }
 
 /// Prefix or URI, and URI or local name.
@@ -64,13 +75,14 @@ pub struct Key {
     pub none_last: bool,
 }
 
-/// A key's value, in the order that XQuery gives: none, NaN, numbers; none, strings.
+/// A key's value, in the order that XQuery gives: NaN lies next to none.
 #[derive(PartialEq, PartialOrd)]
 enum KeyValue {
     First,
     NotANumber,
     Number(f64),
     Text(Vec<u8>),
+    NotANumberLast,
     Last,
 }
 
@@ -95,9 +107,10 @@ impl Template {
     pub fn fits(&self, returns: usize) -> bool {
         let returns = returns as u32;
         self.pieces.iter().all(|p| match p {
-            Piece::Markup(_) => true,
-            Piece::Copy(r, _) | Piece::Attributes(r, ..) => *r < returns,
-            Piece::Text(e) | Piece::Quoted(e) => e.fits(returns),
+            Piece::Markup(_) | Piece::Sequence => true,
+            Piece::Copy(r, _) => *r < returns,
+            Piece::Attributes(rs, _) => rs.iter().all(|r| *r < returns),
+            Piece::Item(e) | Piece::Quoted(e) => e.fits(returns),
         })
     }
 }
@@ -109,6 +122,8 @@ pub struct Factory {
     scopes: Scopes,
     value: Vec<u8>,
     text: Vec<u8>,
+    /// The last thing written was an item of a sequence.
+    after_item: bool,
 }
 
 impl Factory {
@@ -129,6 +144,7 @@ impl Factory {
     ) -> bool {
         let start = out.len();
         out.extend_from_slice(&plan.template.before);
+        self.after_item = false;
         let ordered;
         let bound = if plan.order.is_empty() {
             bound
@@ -150,26 +166,38 @@ impl Factory {
     }
 
     fn piece(&mut self, plan: &Plan, piece: &Piece, bound: &NodeIx, lists: &mut Lists<'_>, out: &mut Vec<u8>) {
+        let message = lists.message();
         match piece {
-            Piece::Markup(bytes) => out.extend_from_slice(bytes),
+            Piece::Markup(bytes) => {
+                out.extend_from_slice(bytes);
+                self.after_item = false;
+            }
+            Piece::Sequence => self.after_item = false,
             Piece::Copy(r, under) => {
-                let message = lists.message();
                 for &n in lists.get(plan.returns[*r as usize], bound) {
                     out.extend_from_slice(self.fragments.get_under(message.src, message.nodes, n, *under));
+                    self.after_item = false;
                 }
             }
-            Piece::Attributes(r, namespaces, names) => {
-                let message = lists.message();
-                let nodes = lists.get(plan.returns[*r as usize], bound);
-                self.attributes(message, nodes, namespaces, names, out);
+            Piece::Attributes(returns, start) => {
+                let mut start = Start::clone(start);
+                for r in returns {
+                    let nodes = lists.get(plan.returns[*r as usize], bound);
+                    self.attributes(message, nodes, &mut start, out);
+                }
             }
-            Piece::Text(expr) | Piece::Quoted(expr) => {
+            Piece::Item(expr) | Piece::Quoted(expr) => {
                 let mut text = std::mem::take(&mut self.text);
                 text.clear();
-                self.value_of(plan, expr, bound, lists, &mut text);
-                match piece {
-                    Piece::Quoted(_) => escape_quoted(&text, out),
-                    _ => escape(&text, out),
+                let present = self.value_of(plan, expr, bound, lists, &mut text);
+                if matches!(piece, Piece::Quoted(_)) {
+                    escape_quoted(&text, out);
+                } else if present {
+                    if self.after_item {
+                        out.push(b' ');
+                    }
+                    escape(&text, out);
+                    self.after_item = true;
                 }
                 self.text = text;
             }
@@ -242,16 +270,7 @@ impl Factory {
     }
 
     /// The first of several attributes with one name stays.
-    fn attributes(
-        &mut self,
-        message: Message<'_>,
-        nodes: &[NodeIx],
-        namespaces: &[Bound],
-        names: &[Bound],
-        out: &mut Vec<u8>,
-    ) {
-        let mut namespaces: Vec<Bound> = namespaces.to_vec();
-        let mut names: Vec<Bound> = names.to_vec();
+    fn attributes(&mut self, message: Message<'_>, nodes: &[NodeIx], start: &mut Start, out: &mut Vec<u8>) {
         for &n in nodes {
             let place = message.nodes.place(n);
             let raw = &message.src[place.start as usize..place.end as usize];
@@ -262,13 +281,13 @@ impl Factory {
             };
             let uri = self.scopes.uri(message.src, message.nodes, n, prefix);
             let name: Bound = (uri.clone().into(), local.into());
-            if names.contains(&name) {
+            if start.attributes.contains(&name) {
                 continue;
             }
-            names.push(name);
+            start.attributes.push(name);
             out.push(b' ');
             if !prefix.is_empty() {
-                let prefix = declare(&mut namespaces, prefix, &uri, out);
+                let prefix = declare(start, prefix, &uri, out);
                 out.extend_from_slice(&prefix);
                 out.push(b':');
             }
@@ -305,21 +324,24 @@ impl Factory {
             return KeyValue::Text(text);
         }
         match number(&text) {
+            x if x.is_nan() && key.none_last => KeyValue::NotANumberLast,
             x if x.is_nan() => KeyValue::NotANumber,
             x => KeyValue::Number(x),
         }
     }
 }
 
-/// Declares a prefix for a namespace unless it is so already; another prefix where it stands for something else.
-fn declare(namespaces: &mut Vec<Bound>, prefix: &[u8], uri: &[u8], out: &mut Vec<u8>) -> Vec<u8> {
+/// Declares a prefix for a namespace unless it is so already; another prefix if the tag uses it for something else.
+fn declare(start: &mut Start, prefix: &[u8], uri: &[u8], out: &mut Vec<u8>) -> Vec<u8> {
     let mut wanted = prefix.to_vec();
+    let bound = |list: &[Bound], prefix: &[u8]| list.iter().find(|n| *n.0 == *prefix).map(|n| *n.1 == *uri);
     for i in 1.. {
-        match namespaces.iter().find(|n| *n.0 == *wanted) {
+        match bound(&start.declared, &wanted) {
             _ if wanted == b"xml" => return wanted,
-            Some(n) if *n.1 == *uri => return wanted,
+            Some(true) => return wanted,
+            Some(false) => wanted = [prefix, format!("_{i}").as_bytes()].concat(),
+            None if bound(&start.scope, &wanted) == Some(true) => return wanted,
             None => break,
-            Some(_) => wanted = [prefix, format!("_{i}").as_bytes()].concat(),
         }
     }
     out.extend_from_slice(b"xmlns:");
@@ -327,7 +349,7 @@ fn declare(namespaces: &mut Vec<Bound>, prefix: &[u8], uri: &[u8], out: &mut Vec
     out.extend_from_slice(b"=\"");
     escape_quoted(uri, out);
     out.extend_from_slice(b"\" ");
-    namespaces.push((wanted.clone().into(), uri.into()));
+    start.declared.push((wanted.clone().into(), uri.into()));
     wanted
 }
 

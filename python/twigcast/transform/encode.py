@@ -1,0 +1,197 @@
+"""Transforms as the kernel takes them: a program for what is bound and returned, and a template in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from twigcast.constructor import (
+    Attribute,
+    Comment,
+    Constant,
+    Content,
+    Copy,
+    Element,
+    Function,
+    Groups,
+    Hole,
+    Instruction,
+    Item,
+    OrderKey,
+    Path,
+    Transform,
+)
+from twigcast.lang.names import XML_NAMESPACE
+from twigcast.pattern import And, Exists, Or, Step, Twig
+from twigcast.plan.encode import NotEncodable, encode
+from twigcast.plan.slots import slotted
+from twigcast.transform.render import Scope, escaped, need, quoted
+
+Piece: TypeAlias = tuple[Any, ...]
+_FUNCTIONS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "avg": "avg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What ``Transforms.add`` of the kernel takes."""
+
+    program: list[int]
+    constants: list[str | float]
+    order: list[Piece]
+    before: bytes
+    pieces: list[Piece]
+    after: bytes
+
+
+def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
+    """Raises NotEncodable where no tree pattern decides."""
+    paths = [Path(".", "", Twig()), *transform.return_paths]
+    twigs = [transform.binding.twig, *(path.twig for path in paths)]
+    where = transform.where
+    if not transform.is_pattern or any(twig is None for twig in twigs) or (where and where.predicate is None):
+        raise NotEncodable
+    conditions = () if where is None or where.predicate is None else (where.predicate,)
+    binding, *returns = [Exists(twig) for twig in twigs if twig is not None]
+    program, constants = slotted(And((binding, And(conditions), Or(tuple(returns)))))
+    numbers = {path.text: number for number, path in enumerate(paths)}
+    writer = _Writer(transform, numbers)
+    writer.element(transform.outer, {})
+    at = writer.pieces.index(_GROUPS)
+    return Encoded(
+        encode(program, code),
+        constants,
+        [_key(key, numbers) for key in transform.order],
+        _markup(writer.pieces[:at]),
+        writer.groups,
+        _markup(writer.pieces[at + 1 :]),
+    )
+
+
+_GROUPS: Piece = ("groups",)
+
+
+def _markup(pieces: Sequence[Piece]) -> bytes:
+    """Outside of the groups there is nothing that depends on the message."""
+    parts = []
+    for kind, *arguments in pieces:
+        if kind == "markup":
+            parts.append(arguments[0])
+        elif kind in ("item", "quoted"):
+            text = _constant(arguments[0])
+            parts.append((escaped(text) if kind == "item" else quoted(text)).encode())
+    return b"".join(parts)
+
+
+def _constant(expression: Piece) -> str:
+    kind, argument = expression
+    if kind == "constant":
+        return str(argument, "utf-8")
+    return (" " if kind == "spaced" else "").join(map(_constant, argument))
+
+
+def _key(key: OrderKey, numbers: dict[str, int]) -> Piece:
+    return (_value(key.value, numbers), key.numeric, key.descending, key.empty_greatest)
+
+
+def _value(item: Item, numbers: dict[str, int]) -> Piece:
+    """The value of an item where one is wanted: of the first node."""
+    match item:
+        case Constant(value):
+            return ("constant", value.encode())
+        case Copy(path):
+            return ("first", numbers[path.text])
+        case Function("concat" | "string" | "number", arguments):
+            return ("concat", tuple(_value(one, numbers) for one in arguments))
+        case Function(name, (Copy(path),)):
+            return (_FUNCTIONS[name], numbers[path.text])
+    raise NotEncodable
+
+
+class _Writer:
+    """The template as pieces, in the way that ``render`` writes it."""
+
+    def __init__(self, transform: Transform, numbers: dict[str, int]) -> None:
+        self.transform = transform
+        self.numbers = numbers
+        self.pieces: list[Piece] = []
+        self.groups: list[Piece] = []
+
+    def markup(self, text: str) -> None:
+        if self.pieces and self.pieces[-1][0] == "markup":
+            self.pieces[-1] = ("markup", self.pieces[-1][1] + text.encode())
+        else:
+            self.pieces.append(("markup", text.encode()))
+
+    def element(self, element: Element, scope: Scope) -> None:
+        wanted = dict(element.declared)
+        need(wanted, element.name, scope)
+        for one in element.attributes:
+            if one.name.ns != XML_NAMESPACE and one.name.prefix:
+                need(wanted, one.name, scope)
+        fresh = {p: uri for p, uri in wanted.items() if scope.get(p, "") != uri and p != "xml"}
+        self.markup(f"<{element.name}")
+        for prefix, uri in sorted(fresh.items()):
+            self.markup(f' xmlns{":" if prefix else ""}{prefix}="{quoted(uri)}"')
+        for one in element.attributes:
+            self.attribute(one)
+        copied = [
+            self.numbers[item.path.text]
+            for part in element.content
+            for item in (part.items if isinstance(part, Hole) else ())
+            if isinstance(item, Copy) and item.path.kind == "attribute"
+        ]
+        if copied:
+            names = [(one.name.ns, one.name.local) for one in element.attributes]
+            self.pieces.append(("attributes", copied, *(_pairs(p) for p in (wanted.items(), scope.items(), names))))
+        self.markup(">")
+        for part in element.content:
+            self.content(part, {**scope, **fresh})
+        self.markup(f"</{element.name}>")
+
+    def attribute(self, attribute: Attribute) -> None:
+        self.markup(f' {attribute.name}="')
+        for part in attribute.parts:
+            if isinstance(part, str):
+                self.markup(quoted(part))
+            else:
+                values = [
+                    ("joined", self.numbers[item.path.text]) if isinstance(item, Copy) else _value(item, self.numbers)
+                    for item in part.items
+                    if not isinstance(item, Element)
+                ]
+                self.pieces.append(("quoted", ("spaced", tuple(values))))
+        self.markup('"')
+
+    def content(self, part: Content, scope: Scope) -> None:
+        match part:
+            case str():
+                self.markup(escaped(part))
+            case Element():
+                self.element(part, scope)
+            case Comment(text):
+                self.markup(f"<!--{text}-->")
+            case Instruction(target, text):
+                self.markup(f"<?{target} {text}?>" if text else f"<?{target}?>")
+            case Hole(items):
+                self.pieces.append(("sequence",))
+                self.sequence(items, scope)
+            case Groups():
+                around, self.pieces = self.pieces, []
+                self.sequence(self.transform.result, scope)
+                self.groups, self.pieces = self.pieces, [*around, _GROUPS]
+
+    def sequence(self, items: Sequence[Item | Element], scope: Scope) -> None:
+        for item in items:
+            match item:
+                case Element():
+                    self.element(item, scope)
+                case Copy(path):
+                    if path.kind != "attribute":
+                        self.pieces.append(("copy", self.numbers[path.text], bool(scope.get(""))))
+                case _:
+                    self.pieces.append(("item", _value(item, self.numbers)))
+
+
+def _pairs(pairs: Any) -> list[tuple[bytes, bytes]]:
+    return [(a.encode(), b.encode()) for a, b in pairs]
