@@ -98,7 +98,7 @@ impl Transformer {
         let most = limits.max_result_bytes as usize;
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
             factory.begin();
-            runner.run(&transforms.set, message, |id, bound, lists| {
+            runner.run(&transforms.set, message, |id, _, bound, lists| {
                 let plan = transforms.set.plan(id);
                 if !factory.make(plan, bound, lists, most, &mut out.bytes) {
                     out.cut.push(out.ends.len() as u32);
@@ -130,7 +130,7 @@ impl Transformer {
         let before = out.len();
         let runner = &mut self.runner;
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))
+            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))
         });
         if done.is_err() {
             out.truncate(before);
@@ -148,11 +148,11 @@ impl Transformer {
     ) -> Result<(), XmlError> {
         let runner = &mut self.runner;
         read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, bound, lists| {
+            runner.run(&transforms.set, message, |id, returns, bound, lists| {
                 out.plans.push(id);
                 for node in bound {
                     out.bound.push(*node);
-                    for &what in &transforms.set.plan(id).returns {
+                    for &what in returns {
                         out.nodes.extend_from_slice(lists.get(what, node));
                         out.list_ends.push(out.nodes.len() as u32);
                     }

@@ -3,12 +3,13 @@
 use super::atoms::{AtomIx, NodeValue};
 use super::groups::Groups;
 use super::paths::{PathIx, TagPaths, MAX_DEPTH};
-use super::set::{Binding, Cond, Generic, PlanIx, Return, Set};
+use super::set::{Binding, Cond, Generic, Led, PlanIx, Return, Set};
 use crate::names::is_element;
 use crate::shapes::bulk::Bulk;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use hashbrown::HashMap;
+use std::ops::Range;
 
 /// Work that one message may cause before it is refused: nodes noted for conditions and groups.
 const MAX_NOTES: usize = 1 << 26;
@@ -67,7 +68,7 @@ impl Runner {
         &mut self,
         set: &Set,
         message: Message<'_>,
-        mut found: impl FnMut(PlanIx, &[NodeIx], &mut Lists<'_>),
+        mut found: impl FnMut(PlanIx, &[Return], &[NodeIx], &mut Lists<'_>),
     ) -> Result<(), Refused> {
         self.scan(set, message)?;
         let mut bound = vec![];
@@ -77,9 +78,9 @@ impl Runner {
                 continue;
             }
             let (from, to) = self.members(self.met[i]);
-            for &class in classes {
-                self.take(set, message, class, from..to, &mut bound);
-                self.give(set, message, class, &bound, &mut found);
+            for led in classes {
+                self.take(set, message, led, from..to, &mut bound);
+                self.give(set, message, led.class, &bound, &mut found);
             }
         }
         let mut binds = std::mem::take(&mut self.binds);
@@ -87,9 +88,10 @@ impl Runner {
         for same in binds.chunk_by(|a, b| a.0 == b.0) {
             let from = self.sorted.len();
             self.sorted.extend(same.iter().map(|b| b.1));
-            for &class in set.led_to_by_bind(same[0].0) {
-                self.take(set, message, class, from as u32..self.sorted.len() as u32, &mut bound);
-                self.give(set, message, class, &bound, &mut found);
+            let to = self.sorted.len();
+            for led in set.led_to_by_bind(same[0].0) {
+                self.take(set, message, led, from as u32..to as u32, &mut bound);
+                self.give(set, message, led.class, &bound, &mut found);
             }
         }
         self.binds = binds;
@@ -218,15 +220,21 @@ impl Runner {
     }
 
     /// The nodes among `candidates` that a class binds.
-    fn take(
-        &mut self,
-        set: &Set,
-        message: Message<'_>,
-        class: u32,
-        candidates: std::ops::Range<u32>,
-        bound: &mut Vec<NodeIx>,
-    ) {
+    fn take(&mut self, set: &Set, message: Message<'_>, led: &Led, candidates: Range<u32>, bound: &mut Vec<NodeIx>) {
         bound.clear();
+        for i in candidates {
+            let node = self.sorted[i as usize];
+            let tag = self.tag_of[node as usize];
+            if self.tag_paths.get(tag).bound.binary_search(&led.path).is_ok()
+                && (led.plain || self.satisfies(set, message, led.class, node))
+            {
+                bound.push(node);
+            }
+        }
+    }
+
+    /// Does a node that the class's binding path leads to satisfy its other conditions?
+    fn satisfies(&mut self, set: &Set, message: Message<'_>, class: u32, node: NodeIx) -> bool {
         let class = set.class(class);
         let binding = set.binding(class.binding);
         // an access condition has been met by being a candidate
@@ -234,16 +242,8 @@ impl Runner {
             Some(Cond::Atom(_)) => &class.conds[1..],
             _ => &class.conds[..],
         };
-        for i in candidates {
-            let node = self.sorted[i as usize];
-            let tag = self.tag_of[node as usize];
-            if self.tag_paths.get(tag).bound.binary_search(&binding.path).is_ok()
-                && rest.iter().all(|&c| self.holds(set, message, c, node))
-                && (binding.filters.is_empty() || self.passes_filters(set, message, binding, node))
-            {
-                bound.push(node);
-            }
-        }
+        rest.iter().all(|&c| self.holds(set, message, c, node))
+            && (binding.filters.is_empty() || self.passes_filters(set, message, binding, node))
     }
 
     fn holds(&mut self, set: &Set, message: Message<'_>, cond: Cond, node: NodeIx) -> bool {
@@ -297,13 +297,17 @@ impl Runner {
         message: Message<'_>,
         class: u32,
         bound: &[NodeIx],
-        found: &mut impl FnMut(PlanIx, &[NodeIx], &mut Lists<'_>),
+        found: &mut impl FnMut(PlanIx, &[Return], &[NodeIx], &mut Lists<'_>),
     ) {
         if bound.is_empty() {
             return;
         }
-        for &plan in &set.class(class).plans {
-            found(plan, bound, &mut Lists { runner: self, set, message });
+        let class = set.class(class);
+        let mut from = 0;
+        for &(plan, end) in &class.plans {
+            let returns = &class.returns[from..end as usize];
+            found(plan, returns, bound, &mut Lists { runner: self, set, message });
+            from = end as usize;
         }
     }
 }

@@ -44,7 +44,18 @@ pub struct Class {
     pub binding: u32,
     /// Conditions on the bound node, the one that serves as its access first.
     pub conds: Box<[Cond]>,
-    pub plans: Vec<PlanIx>,
+    /// Its plans, each with the end of its returns in `returns`: all that groups need lies together.
+    pub plans: Vec<(PlanIx, u32)>,
+    pub returns: Vec<Return>,
+}
+
+/// A class where a condition or a binding path leads to it, with what decides whether to look at it at all.
+#[derive(Clone, Copy)]
+pub struct Led {
+    pub class: u32,
+    pub path: PathIx,
+    /// Being bound by the path is all that is left to check.
+    pub plain: bool,
 }
 
 pub struct Plan {
@@ -156,8 +167,8 @@ pub struct Set {
     classes: Shared<Class>,
     plans: Shared<Plan>,
     /// Classes by the condition that leads to them, and by binding path where none does.
-    by_atom: Vec<Vec<ClassIx>>,
-    by_bind: Vec<Vec<ClassIx>>,
+    by_atom: Vec<Vec<Led>>,
+    by_bind: Vec<Vec<Led>>,
     /// Bindings with filters on steps before the last.
     filtering: usize,
     of_sub: HashMap<u32, PlanIx>,
@@ -208,7 +219,9 @@ impl Set {
         let make = || Plan { class, returns: returns.clone(), order: order.into(), template, subs: vec![] };
         let (plan, fresh) = self.plans.acquire(key.as_bytes(), make);
         if fresh {
-            self.classes.get_mut(class).plans.push(plan);
+            let class = self.classes.get_mut(class);
+            class.returns.extend_from_slice(&returns);
+            class.plans.push((plan, class.returns.len() as u32));
         } else {
             // the plan there is has these already
             self.release_class(class);
@@ -224,7 +237,13 @@ impl Set {
         let Some(id) = self.of_sub.remove(&sub) else { return false };
         self.plans.get_mut(id).subs.retain(|&s| s != sub);
         if let Some(plan) = self.plans.release(id) {
-            self.classes.get_mut(plan.class).plans.retain(|&p| p != id);
+            let class = self.classes.get_mut(plan.class);
+            class.plans.retain(|&(p, _)| p != id);
+            class.returns.clear();
+            for (other, end) in &mut class.plans {
+                class.returns.extend_from_slice(&self.plans.get(*other).returns);
+                *end = class.returns.len() as u32;
+            }
             self.release_class(plan.class);
             plan.returns.iter().for_each(|&r| self.release_return(r));
         }
@@ -262,10 +281,12 @@ impl Set {
             filters.iter().for_each(|f| self.release_cond(f.1));
         }
         let key = format!("{binding} {conds:?}");
-        let make = || Class { binding, conds: conds.clone().into(), plans: vec![] };
+        let make = || Class { binding, conds: conds.clone().into(), plans: vec![], returns: vec![] };
         let (class, fresh) = self.classes.acquire(key.as_bytes(), make);
         if fresh {
-            self.list_of(class).push(class);
+            let rest = conds.len() - matches!(conds.first(), Some(Cond::Atom(_))) as usize;
+            let led = Led { class, path, plain: rest == 0 && !filtering };
+            self.list_of(class).push(led);
         } else {
             self.release_binding(binding);
             conds.iter().for_each(|&c| self.release_cond(c));
@@ -275,7 +296,7 @@ impl Set {
 
     fn release_class(&mut self, id: ClassIx) {
         if self.classes.users[id as usize] == 1 {
-            self.list_of(id).retain(|&c| c != id);
+            self.list_of(id).retain(|led| led.class != id);
         }
         if let Some(class) = self.classes.release(id) {
             self.release_binding(class.binding);
@@ -292,7 +313,7 @@ impl Set {
     }
 
     /// Where a class is found.
-    fn list_of(&mut self, id: ClassIx) -> &mut Vec<ClassIx> {
+    fn list_of(&mut self, id: ClassIx) -> &mut Vec<Led> {
         let class = self.classes.get(id);
         let (lists, at) = match class.conds.first() {
             Some(&Cond::Atom(atom)) => (&mut self.by_atom, atom),
@@ -398,12 +419,12 @@ impl Set {
     }
 
     #[inline]
-    pub fn led_to_by_atom(&self, atom: AtomIx) -> &[ClassIx] {
+    pub fn led_to_by_atom(&self, atom: AtomIx) -> &[Led] {
         self.by_atom.get(atom as usize).map_or(&[], |l| l)
     }
 
     #[inline]
-    pub fn led_to_by_bind(&self, bind: PathIx) -> &[ClassIx] {
+    pub fn led_to_by_bind(&self, bind: PathIx) -> &[Led] {
         self.by_bind.get(bind as usize).map_or(&[], |l| l)
     }
 
