@@ -14,4 +14,5 @@ pub mod snapshot;
 pub mod sorted;
 pub mod transform;
 pub mod values;
+pub mod words;
 pub mod xml;
