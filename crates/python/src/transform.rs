@@ -5,7 +5,7 @@ use crate::engine::{constant, table, Constant, Errors, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StructArray, UInt32Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{Field, Fields};
+use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -124,6 +124,44 @@ impl Transforms {
             (table(lists, errors), payloads, next)
         });
         Ok((export(matches), export(payloads), next))
+    }
+
+    /// The subscriptions that make something of a message, or why it was refused.
+    #[pyo3(signature = (xml, limits=None))]
+    fn match_one(
+        &self,
+        py: Python<'_>,
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Vec<u32>, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        let mut out = vec![];
+        let done = py.detach(|| self.with(|k, t| t.matches(k, xml, &limits, &mut out)));
+        Ok((out, done.err().map(error)))
+    }
+
+    /// As `match_one` for a whole column: a struct array (matches: list<uint32>, error).
+    #[pyo3(signature = (column, limits=None))]
+    fn match_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<ArrowData> {
+        let limits = self::limits(limits)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        Ok(export(py.detach(|| {
+            let (mut out, mut errors, mut offsets) = (vec![], Errors::default(), vec![0i32]);
+            self.each_row(&rows, 0, |k, t, xml| {
+                errors.push(t.matches(k, xml, &limits, &mut out).err());
+                offsets.push(out.len() as i32);
+                true
+            });
+            let item = Arc::new(Field::new("item", DataType::UInt32, false));
+            let values = Arc::new(UInt32Array::new(ScalarBuffer::from(out), None));
+            table(ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None), errors)
+        })))
     }
 
     /// The groupSequence-listSequence format: what new messages would be made of.

@@ -21,6 +21,7 @@ from twigcast.constructor import (
     OrderKey,
     Path,
     Transform,
+    items_of,
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.pattern import And, Exists, Or, Step, Twig
@@ -46,7 +47,7 @@ class Encoded:
 
 def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
     """Raises NotEncodable where no tree pattern decides."""
-    paths = [Path(".", "", Twig()), *transform.return_paths]
+    paths = [*({Path(".", "", Twig()): None} if _copies_bound_node(transform) else ()), *transform.return_paths]
     twigs = [transform.binding.twig, *(path.twig for path in paths)]
     where = transform.where
     if not transform.is_pattern or any(twig is None for twig in twigs) or (where and where.predicate is None):
@@ -69,6 +70,11 @@ def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
 
 
 _GROUPS: Piece = ("groups",)
+
+
+def _copies_bound_node(transform: Transform) -> bool:
+    keys = tuple(key.value for key in transform.order)
+    return any(isinstance(item, Copy) and item.path.is_self for item in items_of((*transform.result, *keys)))
 
 
 def _markup(pieces: Sequence[Piece]) -> bytes:
