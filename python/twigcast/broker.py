@@ -25,7 +25,9 @@ class Match:
     fragments: list[bytes] | None = field(default=None, hash=False)
     """The selected nodes as XML, likewise."""
     complete: bool = True
-    """False if a limit cut these off."""
+    """False if a limit cut these, or the payload, off."""
+    payload: bytes | None = None
+    """The new message, where the subscription is a transform."""
 
 
 class Broker:
@@ -35,7 +37,7 @@ class Broker:
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
     >>> broker.publish(b"<news><uk><sport/></uk></news>", id="m1")
-    [Match(message='m1', subscription='s1', subscriber='ann', nodes=None, fragments=None, complete=True)]
+    [Match(message='m1', subscription='s1', subscriber='ann', nodes=None, fragments=None, complete=True, payload=None)]
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Broker:
         found = self.engine.select(xml)
         with self._lock:
             of = self._subscribers.get
-            return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete) for s in found]
+            return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete, s.payload) for s in found]
 
     def explain(
         self,

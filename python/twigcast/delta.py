@@ -140,7 +140,7 @@ def _check(engine: Engine, path: Path, changes: list[list[Subscription] | Subscr
             if present.get(s.id, s.id in engine):
                 raise FORMAT.damaged(path, f"it adds the subscription {s.id!r}, which is there already")
             present[s.id] = True
-            engine._split(s)
+            engine.check(s)
         if not isinstance(change, list):
             if not present.get(change, change in engine):
                 raise FORMAT.damaged(path, f"it removes the subscription {change!r}, which is not there")

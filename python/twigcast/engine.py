@@ -12,28 +12,36 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from twigcast import _kernel
+from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, Span
 from twigcast.ids import Ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
+from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.pattern import LinearPath, Reason, Residual
+from twigcast.pattern import LinearPath, Reason, Residual, Step
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check
-from twigcast.results import Selected, check_result, check_selects
+from twigcast.results import Selected, as_matches, check_result, check_selects
 from twigcast.shape import Shapes, Template, scope_of
+from twigcast.transform.engine import Transforms, merged, merged_numbers
 
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
+_Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
+
+# The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
+_NOWHERE = (Step("child", "text", None, None), Step("child", "element", None, None))
+NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), ())
 
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
@@ -90,6 +98,9 @@ class Engine:
         self._residuals = Residuals()
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
+        # transforms, by number
+        self._transforms: Transforms | None = None
+        self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
         self._history = History()
         self._next_id = 1
@@ -151,8 +162,13 @@ class Engine:
             self._check_ids([s.id for s in subscriptions])
             register = self._register
             residuals = []
+            transforms = []
             try:
                 for i, s in enumerate(subscriptions):
+                    if self._is_transform(s):
+                        transforms.append((i, self._transform(s)))
+                        register.queue(i, NEVER, ())
+                        continue
                     template, constants = self._split(s)
                     try:
                         register.queue(i, template, constants, s.result)
@@ -169,6 +185,8 @@ class Engine:
             for i, residual, result in residuals:
                 self._residuals.add(numbers[i], residual, result)
             self._wanting.update((n, s) for n, s in zip(numbers, subscriptions, strict=True) if s.result != "match")
+            for i, transform in transforms:
+                self._add_transform(numbers[i], subscriptions[i], transform)
             self._enter([s.id for s in subscriptions], numbers)
             self._history.added(subscriptions)
 
@@ -179,9 +197,32 @@ class Engine:
         if not self._residuals.want(number, s.result):
             self._register.want(number, template, constants, s.result)
 
-    def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
+    def _is_transform(self, s: Subscription) -> bool:
         if not isinstance(s.query, str):
             raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
+        return is_transform(s.query)
+
+    def _transform(self, s: Subscription) -> Transform:
+        check_result(s.result)
+        if s.result != "match":
+            hint = 'leave "result" out: a transform always gives the message it makes'
+            raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
+        return parse_transform(s.query, {**self.namespaces, **(s.namespaces or {})}, s.default_namespace)
+
+    def _add_transform(self, number: int, s: Subscription, transform: Transform) -> None:
+        if self._transforms is None:
+            self._transforms = Transforms()
+        self._transforms.add(number, transform)
+        self._transforming[number] = s
+
+    def check(self, s: Subscription) -> None:
+        """Raises what ``add`` would raise for its query."""
+        if self._is_transform(s):
+            self._transform(s)
+        else:
+            self._split(s)
+
+    def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
         if s.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
@@ -224,6 +265,8 @@ class Engine:
             number = self._ids.pop(id)
             self.kernel.remove(number)
             self._residuals.remove(number)
+            if self._transforming.pop(number, None) is not None and self._transforms is not None:
+                self._transforms.remove(number)
             self._wanting.pop(number, None)
             self._history.removed(id)
 
@@ -235,6 +278,10 @@ class Engine:
         _check(error)
         if self._residuals:
             numbers = self._residuals.keep(xml, numbers)  # without the lock: libxml2 may take its time
+        if self._transforms:
+            more, error = self._transforms.match(xml, self.limits)
+            _check(error)
+            numbers = sorted([*numbers, *more])
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
@@ -248,13 +295,16 @@ class Engine:
         _check(error)
         if self._residuals:
             found = self._residuals.select(xml, found, self.limits)
+        chosen: list[tuple[int, _Result]] = [(number, (*results, None)) for number, *results in found]  # type: ignore[list-item]
+        if self._transforms:
+            made, error = self._transforms.make(xml, self.limits)
+            _check(error)
+            chosen += [(one.number, (None, None, one.payload is not None, one.payload)) for one in made]
+            chosen.sort(key=lambda one: one[0])
         with self._lock:
             if self._reuses != began:
-                found = [one for one in found if self._reused_at.get(one[0], 0) <= began]
-            selected = []
-            for number, nodes, fragments, complete in found:
-                selected += [Selected(id, nodes, fragments, complete) for id in self._ids.at([number])]
-            return selected
+                chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
+            return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -287,6 +337,9 @@ class Engine:
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
                 matches = self._residuals.keep_lists(xml.slice(start, end - start), matches)
+            if self._transforms:
+                more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits)
+                matches, error = _together(merged_numbers(matches, more), error, refused)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -298,7 +351,8 @@ class Engine:
         """As ``match_batch``, with what subscriptions select.
 
         ``matches`` is a list of structs: ``subscription`` (its number), ``nodes`` (list of ids), ``fragments`` (list of
-        binary) and ``complete`` (false if a limit cut these off). What was not asked for is null.
+        binary), ``complete`` (false if a limit cut these off) and ``payload`` (the new message of a transform). What was
+        not asked for is null.
         """
         parts = list(self.select_batches(batch, max_matches=2**31 - 2**26, max_bytes=1 << 30))
         if len(parts) == 1:
@@ -317,9 +371,26 @@ class Engine:
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
                 matches = self._residuals.select_lists(xml.slice(start, end - start), matches, self.limits)
-            yield pa.RecordBatch.from_arrays(
-                [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
-            )
+            matches = as_matches(matches)
+            for slice in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
+                names = ["id", "matches", "error"]
+                yield pa.RecordBatch.from_arrays([ids.slice(start, len(slice[0])), *slice], names)
+                start += len(slice[0])
+            if start >= len(xml):
+                return
+
+    def _with_transforms(
+        self, xml: pa.Array, matches: pa.Array, error: pa.Array, max_bytes: int
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Matches and errors with those of transforms, in slices as long as these have room."""
+        start = 0
+        while True:
+            if not self._transforms:
+                yield matches, error
+                return
+            made, refused, end = self._transforms.make_column(xml, start, max_bytes, self.limits)
+            rows = slice(start, end)
+            yield _together(merged(matches[rows], as_matches(made)), error[rows], refused)
             start = end
             if start >= len(xml):
                 return
@@ -370,6 +441,16 @@ def _check(error: _kernel.Error | None) -> None:
     if error is not None:
         code, text, line, column, offset = error
         raise MessageError(code, text, line=line, column=column, offset=offset)
+
+
+def _together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """What transforms refuse has no matches at all: one message, one outcome."""
+    if refused.null_count == len(refused) or refused.is_valid().equals(error.is_valid()):
+        return matches, error
+    rows = zip(error.to_pylist(), refused.to_pylist(), strict=True)
+    errors = [one or other for one, other in rows]
+    kept = [[] if e else m for m, e in zip(matches.to_pylist(), errors, strict=True)]
+    return pa.array(kept, matches.type), pa.array(errors, error.type)
 
 
 _TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}

@@ -6,34 +6,20 @@ from array import array
 from collections.abc import Sequence
 
 from twigcast import _kernel
-from twigcast.pattern import Step
-from twigcast.plan.encode import NotEncodable, encode
+from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import encode
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, alternatives
 from twigcast.plan.select import Selector, selector
 from twigcast.shape import Template
 
-_DESCENDANT = 1 << 31
-_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6, "node": 10}
 
-
-class Codes(dict[Step, int]):
-    """Steps as the kernel numbers them."""
+class Codes(StepCodes):
+    """Paths as the kernel numbers their steps and values."""
 
     def __init__(self, kernel: _kernel.Engine) -> None:
-        super().__init__()
+        super().__init__(kernel)
         self.kernel = kernel
-
-    def __missing__(self, step: Step) -> int:
-        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
-        return code
-
-    def symbol(self, step: Step) -> int:
-        if step.ns is None and step.local is None and step.kind in _ANY:
-            return _ANY[step.kind]
-        if step.kind in ("element", "attribute") and step.ns is not None:
-            return self.kernel.symbol(step.kind == "attribute", step.ns, step.local)
-        raise NotEncodable
 
     def path(self, path: ValuePath, constants: Sequence[str | float]) -> list[list[int]]:
         """The codes of a path, one list for each way to mean it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.plan.planner import Plan
@@ -25,6 +26,7 @@ MATCH = pa.struct(
         pa.field("nodes", pa.list_(pa.field("item", pa.uint32(), nullable=False))),
         pa.field("fragments", pa.list_(pa.field("item", pa.binary(), nullable=False))),
         pa.field("complete", pa.bool_(), nullable=False),
+        pa.field("payload", pa.binary()),
     ]
 )
 """A match in a column of ``Engine.select_batch``."""
@@ -38,7 +40,9 @@ class Selected:
     nodes: list[int] | None = None
     fragments: list[bytes] | None = None
     complete: bool = True
-    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list off."""
+    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list, or all of the payload, off."""
+    payload: bytes | None = None
+    """The new message that a transform made."""
 
 
 def check_result(result: object) -> None:
@@ -54,3 +58,18 @@ def check_selects(query: str, result: str, plan: Plan) -> None:
     text = f"the query is true or false of a message and selects no {result}"
     hint = 'ask for the result "match", or write a path to the nodes that you want'
     raise QueryError("not-a-node-set", text, hint=hint, source=query, span=Span(0, len(query)))
+
+
+def as_matches(lists: pa.ListArray) -> pa.ListArray:
+    """Lists of structs with some of the fields of ``MATCH`` as lists with all of them."""
+    values = lists.flatten()
+    have = {field.name: values.field(field.name) for field in values.type}
+    fill = {"complete": pa.array([True] * len(values), pa.bool_())}
+    if "payload" in have:
+        fill["complete"] = have["payload"].is_valid()
+    columns = [have.get(f.name, fill.get(f.name, None)) for f in MATCH]
+    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, MATCH, strict=True)]
+    offsets = lists.offsets
+    if len(offsets) and offsets[0].as_py():
+        offsets = pc.subtract(offsets, offsets[0])
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(MATCH)))

@@ -52,8 +52,23 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
     engine._want(number, Subscription(**value))
 
 
+def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
+    return ((number, as_dict(s)) for number, s in engine._transforming.items())
+
+
+def _open_transform(engine: Engine, number: int, value: Any) -> None:
+    from twigcast.engine import Subscription
+
+    s = Subscription(**value)
+    engine._add_transform(number, s, engine._transform(s))
+
+
 # Whatever else is kept per subscription belongs here; what it is called must not change.
-EXTRAS = {"residual": Extra(_save_residuals, _open_residual), "result": Extra(_save_results, _open_result)}
+EXTRAS = {
+    "residual": Extra(_save_residuals, _open_residual),
+    "result": Extra(_save_results, _open_result),
+    "transform": Extra(_save_transforms, _open_transform),
+}
 
 
 def save(engine: Engine, path: Path) -> None:

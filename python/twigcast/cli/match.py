@@ -15,6 +15,7 @@ from twigcast.cli.options import OneOf, format_option, limit_options, limits_fro
 from twigcast.cli.progress import Progress
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
+from twigcast.lang.flwr import is_transform
 from twigcast.results import RESULTS
 from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
 
@@ -75,7 +76,7 @@ def match(
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     file = read_subscriptions(subscriptions, result=result)
-    selecting = any(s.result != "match" for s in file.subscriptions)
+    selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
     engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), mode=mode)
     names = list(expand(messages))
     progress = Progress(len(names))

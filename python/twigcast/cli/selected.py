@@ -26,13 +26,15 @@ def numbers_of(result: pa.RecordBatch) -> pa.RecordBatch:
 
 def summary(match: dict[str, Any]) -> str:
     """In a few words."""
-    parts = map(str, match["nodes"] or ()) if match["fragments"] is None else _texts(match)
-    text = " ".join(parts)
+    if match["payload"] is not None:
+        text = str(match["payload"], "utf-8")
+    else:
+        text = " ".join(map(str, match["nodes"] or ()) if match["fragments"] is None else _texts(match))
     return text if len(text) <= SHOWN and match["complete"] else text[:SHOWN] + "…"
 
 
 class SelectedJsonl:
-    """One object per match, with its nodes or fragments."""
+    """One object per match, with its nodes, fragments or payload."""
 
     def __init__(self, file: SubscriptionFile, progress: Progress) -> None:
         self._ids = [as_json(s.id) for s in file.subscriptions]
@@ -48,6 +50,8 @@ class SelectedJsonl:
                     line += f', "nodes": {as_json(match["nodes"])}'
                 if match["fragments"] is not None:
                     line += f', "fragments": {as_json(_texts(match))}'
+                if match["payload"] is not None:
+                    line += f', "payload": {as_json(match["payload"].decode())}'
                 if not match["complete"]:
                     line += ', "complete": false'
                 sys.stdout.buffer.write(f"{line}}}\n".encode())

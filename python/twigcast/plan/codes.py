@@ -15,10 +15,10 @@ class Symbols(Protocol):
     def symbol(self, attribute: bool, uri: str, local: str | None) -> int: ...
 
 
-class Codes(dict[Step, int]):
-    def __init__(self, kernel: Symbols) -> None:
+class StepCodes(dict[Step, int]):
+    def __init__(self, symbols: Symbols) -> None:
         super().__init__()
-        self._kernel = kernel
+        self.symbols = symbols
 
     def __missing__(self, step: Step) -> int:
         code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
@@ -28,5 +28,5 @@ class Codes(dict[Step, int]):
         if step.ns is None and step.local is None and step.kind in _ANY:
             return _ANY[step.kind]
         if step.kind in ("element", "attribute") and step.ns is not None:
-            return self._kernel.symbol(step.kind == "attribute", step.ns, step.local)
+            return self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
         raise NotEncodable

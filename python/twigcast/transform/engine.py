@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.limits import Limits
-from twigcast.plan.codes import Codes
+from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.transform import reference
 from twigcast.transform.encode import encoded
@@ -36,7 +36,7 @@ class Transforms:
 
     def __init__(self) -> None:
         self.kernel = _kernel.Transforms()
-        self._codes = Codes(self.kernel)
+        self._codes = StepCodes(self.kernel)
         self._slow: dict[int, Transform] = {}
         self._numbers: set[int] = set()
 

@@ -3,7 +3,7 @@
 //! document is its children, without XML declaration and DTD, on which nothing depends any more.
 
 use super::scope::{name_end, Scopes};
-use crate::names::{is_attribute, COMMENT, INSTRUCTION, TEXT};
+use crate::names::{is_attribute, is_element, COMMENT, INSTRUCTION, TEXT};
 use crate::shapes::nodes::{NodeIx, Nodes};
 use hashbrown::HashMap;
 use memchr::{memchr, memchr_iter, memmem};
@@ -79,16 +79,49 @@ impl Fragments {
         let (start, end) = (place.start as usize, place.end as usize);
         let name_end = name_end(src, start + 1);
         self.bytes.extend_from_slice(&src[start..name_end]);
-        if under == Under::Default && self.scopes.default(src, nodes, n).is_none() {
-            self.bytes.extend_from_slice(b" xmlns=\"\"");
-        }
         for d in self.scopes.inherited(src, nodes, n) {
             if !d.undeclares {
                 self.bytes.push(b' ');
                 push_standalone(&src[d.attribute.0 as usize..d.attribute.1 as usize], &mut self.bytes);
             }
         }
-        push_standalone(&src[name_end..end], &mut self.bytes);
+        let mut at = name_end;
+        if under == Under::Default && !self.scopes.has_default(src, nodes, n) {
+            at = self.undeclare(src, nodes, n, name_end);
+        }
+        push_standalone(&src[at..end], &mut self.bytes);
+    }
+
+    /// In an element that has no default namespace, takes the one around it back in those outermost elements whose names
+    /// would fall into it, and nowhere else. `at` is what has been copied so far; answers the same afterwards.
+    fn undeclare(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, mut at: usize) -> usize {
+        let mut e = n;
+        while e < nodes.recs[n as usize].end {
+            let rec = &nodes.recs[e as usize];
+            if !is_element(rec.sym) {
+                e += 1;
+                continue;
+            }
+            let start = nodes.place(e).start as usize;
+            let named = name_end(src, start + 1);
+            let prefixed = memchr(b':', &src[start..named]).is_some();
+            match self.scopes.own_default(src, nodes, e) {
+                Some(d) if d.undeclares && prefixed => {
+                    push_standalone(&src[at..d.attribute.0 as usize], &mut self.bytes);
+                    at = d.attribute.1 as usize;
+                    e += 1;
+                }
+                Some(_) => e = rec.end,
+                None if prefixed => e += 1,
+                None => {
+                    push_standalone(&src[at..named], &mut self.bytes);
+                    self.bytes.extend_from_slice(b" xmlns=\"\"");
+                    at = named;
+                    e = rec.end;
+                }
+            }
+        }
+        at
     }
 }
 

@@ -48,15 +48,18 @@ impl Scopes {
         outer.iter().filter(hidden).copied().collect()
     }
 
-    /// The declaration of a default namespace (also one that takes it back) that an element itself has, or that it
-    /// inherits and that is in force.
-    pub fn default(&mut self, src: &[u8], nodes: &Nodes, element: NodeIx) -> Option<Declaration> {
-        let own = nodes.declaring(element) == Some(element);
+    /// Is there a default namespace at an element?
+    pub fn has_default(&mut self, src: &[u8], nodes: &Nodes, element: NodeIx) -> bool {
         let scope = self.at(src, nodes, nodes.declaring(element));
-        scope
-            .iter()
-            .find(|d| d.prefix(src).is_empty() && (own && d.attribute.0 >= nodes.place(element).start || !d.undeclares))
-            .copied()
+        scope.iter().any(|d| d.prefix(src).is_empty() && !d.undeclares)
+    }
+
+    /// What the element's own start tag declares as the default namespace.
+    pub fn own_default(&mut self, src: &[u8], nodes: &Nodes, element: NodeIx) -> Option<Declaration> {
+        if nodes.declaring(element) != Some(element) {
+            return None;
+        }
+        declarations(src, nodes.place(element).start).into_iter().find(|d| d.prefix(src).is_empty())
     }
 
     /// The namespace of a prefixed attribute.

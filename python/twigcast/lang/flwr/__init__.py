@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from twigcast.constructor import Transform
@@ -9,6 +10,15 @@ from twigcast.lang.flwr.clauses import Clauses
 from twigcast.lang.flwr.printer import to_xquery
 from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
+
+
+# No XPath expression begins like this.
+_TRANSFORM = re.compile(r"\s*(?:<|\(:|(?:declare|xquery)\s+\w|(?:for|let)\s+\$)")
+
+
+def is_transform(source: str) -> bool:
+    """Whether a query is meant to be a transform, and not a filter."""
+    return _TRANSFORM.match(source) is not None
 
 
 def parse_transform(
@@ -19,4 +29,4 @@ def parse_transform(
     return Clauses(source, Scope(namespaces or {}, default_ns or "")).parse()
 
 
-__all__ = ["parse_transform", "to_xquery"]
+__all__ = ["is_transform", "parse_transform", "to_xquery"]
