@@ -16,7 +16,7 @@ _START = (
 NCNAME = f"[{_START}][{_START}\\-.0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
 
 # A name and its prefix are one token: no white space around the colon. "(?!:)" leaves the "::" of an axis alone.
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"""(?P<space>[ \t\r\n]+)
     |(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)
     |(?P<literal>"[^"]*"|'[^']*')
@@ -28,10 +28,10 @@ _TOKEN = re.compile(
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # After one of these (or at the start) an operand follows, so that a name or "*" is not an operator (section 3.7).
-_BEFORE_OPERAND = frozenset(
+BEFORE_OPERAND = frozenset(
     ("@", "::", "(", "[", ",", "$", "and", "or", "mod", "div", "*", "/", "//", "|", "+", "-")
 ) | {"=", "!=", "<", "<=", ">", ">="}
-_OPERATOR_NAMES = {"and": "and", "or": "or", "mod": "mod", "div": "div", "AND": "and", "OR": "or"}
+OPERATOR_NAMES = {"and": "and", "or": "or", "mod": "mod", "div": "div", "AND": "and", "OR": "or"}
 
 _HINTS = {
     "!": "for negation write not(...); for inequality write !=",
@@ -59,8 +59,8 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
 
-def tokenize(source: str) -> list[Token]:
-    """The tokens of ``source``, closed by one of kind ``end``."""
+def check_text(source: str) -> None:
+    """What no query may be, in any language: too long, or with characters that no message can hold."""
     if len(source) > MAX_LENGTH:
         raise QueryError(
             "too-long",
@@ -75,29 +75,34 @@ def tokenize(source: str) -> list[Token]:
             source=source,
             span=Span(*bad.span()),
         )
+
+
+def tokenize(source: str) -> list[Token]:
+    """The tokens of ``source``, closed by one of kind ``end``."""
+    check_text(source)
     tokens: list[Token] = []
     at, operator_next = 0, False
     while at < len(source):
-        found = _TOKEN.match(source, at)
+        found = TOKEN.match(source, at)
         if found is None:
-            raise _bad_character(source, at)
+            raise bad_character(source, at)
         at = found.end()
         kind, text = found.lastgroup or "", found[0]
         if kind == "space":
             continue
-        if kind == "name" and operator_next and text in _OPERATOR_NAMES:
-            kind, text = "op", _OPERATOR_NAMES[text]
+        if kind == "name" and operator_next and text in OPERATOR_NAMES:
+            kind, text = "op", OPERATOR_NAMES[text]
             operator_next = False
         elif text == "*" and not operator_next:
             kind, operator_next = "wildcard", True
         else:
-            operator_next = kind != "op" or text not in _BEFORE_OPERAND
+            operator_next = kind != "op" or text not in BEFORE_OPERAND
         tokens.append(Token(kind, text, found.start(), at))
     tokens.append(Token("end", "", len(source), len(source)))
     return tokens
 
 
-def _bad_character(source: str, at: int) -> QueryError:
+def bad_character(source: str, at: int) -> QueryError:
     char = source[at]
     if char in "\"'":
         return QueryError(

@@ -14,17 +14,19 @@ _UNARY, _UNION, _PATH = 7, 8, 9
 
 def to_text(expr: ast.Expr) -> str:
     """Canonical text; it parses, without any declared namespaces, to an equal tree."""
-    return _Printer(None).expr(expr, 0)
+    return Printer(None).expr(expr, 0)
 
 
 def to_xpath(expr: ast.Expr) -> tuple[str, dict[str, str]]:
     """The same in the letter of XPath 1.0, and the prefixes that it uses."""
     prefixes: dict[str, str] = {}
-    text = _Printer(prefixes).expr(expr, 0)
+    text = Printer(prefixes).expr(expr, 0)
     return text, {prefix: uri for uri, prefix in prefixes.items()}
 
 
-class _Printer:
+class Printer:
+    """``prefixes`` (URI -> prefix) grows with what is printed; None prints ``{uri}name``."""
+
     def __init__(self, prefixes: dict[str, str] | None) -> None:
         self.prefixes = prefixes
 

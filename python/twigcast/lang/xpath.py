@@ -45,11 +45,13 @@ def parse(
 
 
 class Parser:
-    def __init__(self, source: str, scope: Scope, *, relative_roots: bool) -> None:
+    def __init__(
+        self, source: str, scope: Scope, *, relative_roots: bool = False, tokens: list[Token] | None = None
+    ) -> None:
         self.source = source
         self.scope = scope
         self.relative_roots = relative_roots
-        self.tokens = tokenize(source)
+        self.tokens = tokenize(source) if tokens is None else tokens
         self.at = 0
         self.depth = 0
         self.chained = 0

@@ -1,0 +1,186 @@
+"""A transform: what FLWR text compiles to. One binding path, conditions on it, and the template its groups fill.
+
+Paths come twice: as canonical XPath text (``{uri}name``, relative to the bound node, or from the document for the
+binding path), and as a twig for the engines, None where no tree pattern says the same (then libxml2 has to). What is
+constant and what is a hole is told apart here once, so that a message factory only ever walks the template.
+Everything is immutable and compares by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from twigcast.pattern import Predicate, Reason, Twig
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """``kind`` is that of the nodes it finds; ``.`` (no steps) is the bound node itself."""
+
+    text: str
+    kind: str
+    twig: Twig | None
+
+    @property
+    def is_self(self) -> bool:
+        return self.text == "."
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The where clause: a boolean XPath expression on the bound node; ``predicate`` None: no tree pattern."""
+
+    text: str
+    predicate: Predicate | None
+
+
+# -- items: what stands in braces
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The nodes of a path, copied; in an attribute value, their string-values."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``count sum min max avg string concat``, and ``number`` in order by. Where one node is wanted, the first in
+    document order is meant (SEMANTICS 7)."""
+
+    name: str
+    arguments: tuple[Item, ...]
+
+
+Item: TypeAlias = "Copy | Constant | Function"
+
+
+# -- the template
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    ns: str
+    local: str
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.prefix}:{self.local}" if self.prefix else self.local
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A sequence in braces; neighbouring strings of one hole are set apart by a space, those of two are not."""
+
+    items: tuple[Item | Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: Name
+    parts: tuple[str | Hole, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    target: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The place of the FLWR expression in the outer element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A constant element. ``declared`` are the namespaces that its own tag declares."""
+
+    name: Name
+    declared: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    content: tuple[Content, ...] = ()
+
+
+Content: TypeAlias = "str | Hole | Element | Comment | Instruction | Groups"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    value: Item
+    descending: bool = False
+    empty_greatest: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return isinstance(self.value, Function) and self.value.name not in ("string", "concat")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the binding path starts: ``doc``, ``stream``, or nothing said (the message in any case)."""
+
+    kind: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """``variable`` is only for print-out. ``reasons`` tell why, where some path or condition is no tree pattern."""
+
+    outer: Element
+    source: Source
+    variable: str
+    binding: Path
+    where: Condition | None
+    order: tuple[OrderKey, ...]
+    result: tuple[Item | Element, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def return_paths(self) -> tuple[Path, ...]:
+        """The distinct paths of the return and order clauses, as they come; ``{ $v }`` needs none."""
+        found: dict[Path, None] = {}
+        for item in items_of(self.result):
+            if isinstance(item, Copy) and not item.path.is_self:
+                found[item.path] = None
+        for key in self.order:
+            for item in items_of((key.value,)):
+                if isinstance(item, Copy) and not item.path.is_self:
+                    found[item.path] = None
+        return tuple(found)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether tree patterns say it all, so that plans can be made of it."""
+        return not self.reasons
+
+
+def items_of(parts: tuple[Content | Item, ...]) -> Iterator[Item]:
+    """The items of a template, arguments too, in the order of the text."""
+    for part in parts:
+        match part:
+            case Copy() | Constant():
+                yield part
+            case Function(_, arguments):
+                yield part
+                yield from items_of(arguments)
+            case Hole(items):
+                yield from items_of(items)
+            case Element(_, _, attributes, content):
+                for attribute in attributes:
+                    yield from items_of(attribute.parts)
+                yield from items_of(content)

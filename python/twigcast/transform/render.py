@@ -1,0 +1,302 @@
+"""Groups -> bytes: a transform's template filled with nodes of the message (SEMANTICS 14-16).
+
+Namespaces follow XQuery's defaults (copy-namespaces preserve, inherit): a copy keeps all that were in scope at its
+source, a constructed element has what its tag and its ancestors' declare and what its names need. Declarations are
+written where they first differ from what stands around. Where XQuery would raise an error for a second attribute of
+one name, the first stands: nothing fails at run time in a broker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from twigcast.constructor import (
+    Comment,
+    Constant,
+    Content,
+    Copy,
+    Element,
+    Function,
+    Groups,
+    Hole,
+    Instruction,
+    Item,
+    Name,
+    OrderKey,
+    Path,
+    Transform,
+)
+from twigcast.lang.names import XML_NAMESPACE
+from twigcast.lang.values import to_number, to_string
+from twigcast.transform.nodes import Node
+
+Scope: TypeAlias = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Group:
+    """One binding and its lists: the nodes of each return path, in document order."""
+
+    node: Node
+    lists: dict[Path, list[Node]] = field(default_factory=dict)
+
+    def nodes(self, path: Path) -> list[Node]:
+        return [self.node] if path.is_self else self.lists[path]
+
+
+def render(transform: Transform, groups: Sequence[Group], *, deliver_empty: bool = False) -> bytes | None:
+    """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``."""
+    if not groups and not deliver_empty:
+        return None
+    out = _Writer(transform, in_order(transform.order, groups))
+    out.element(transform.outer, None, {})
+    return "".join(out.text).encode()
+
+
+# -- values
+
+
+def atoms(item: Item, group: Group) -> list[str]:
+    """An item as strings: those of its nodes, or the one of a function; none for min() and the like of nothing."""
+    match item:
+        case Constant(value):
+            return [value]
+        case Copy(path):
+            return [node.value for node in group.nodes(path)]
+        case Function(name, arguments):
+            if name == "concat":
+                return ["".join(_first(argument, group) for argument in arguments)]
+            if name == "string":
+                return [_first(arguments[0], group)]
+            number = _number(item, group)
+            return [] if number is None else [to_string(number)]
+
+
+def _first(item: Item, group: Group) -> str:
+    found = atoms(item, group)
+    return found[0] if found else ""
+
+
+def _number(item: Function, group: Group) -> float | None:
+    values = atoms(item.arguments[0], group)
+    if item.name == "count":
+        return float(len(values))
+    if item.name == "number":
+        return to_number(values[0]) if values else math.nan
+    numbers = [to_number(value) for value in values]
+    if item.name == "sum":
+        return sum(numbers, 0.0)
+    if not numbers:
+        return None
+    if item.name == "avg":
+        return sum(numbers, 0.0) / len(numbers)
+    if any(map(math.isnan, numbers)):
+        return math.nan
+    return min(numbers) if item.name == "min" else max(numbers)
+
+
+def in_order(keys: Sequence[OrderKey], groups: Sequence[Group]) -> list[Group]:
+    """Sorted by the order clause; equal groups stay in document order."""
+    found = list(groups)
+    for key in reversed(keys):
+        found.sort(key=lambda group, key=key: _sort_key(key, group), reverse=key.descending)  # type: ignore[misc]
+    return found
+
+
+def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
+    """Empty is least or greatest; NaN comes next to it (XQuery 3.12.8)."""
+    value = key.value
+    if key.numeric:
+        assert isinstance(value, Function)
+        number = _number(value, group)
+        if number is None:
+            return (3 if key.empty_greatest else 0), 0.0
+        if math.isnan(number):
+            return (2 if key.empty_greatest else 0.5), 0.0  # type: ignore[return-value]
+        return 1, number
+    found = atoms(value, group)
+    if not found:
+        return (3 if key.empty_greatest else 0), ""
+    return 1, found[0]
+
+
+# -- text
+
+
+class _Writer:
+    def __init__(self, transform: Transform, groups: list[Group]) -> None:
+        self.transform = transform
+        self.groups = groups
+        self.text: list[str] = []
+
+    def element(self, element: Element, group: Group | None, scope: Scope) -> None:
+        """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``."""
+        wanted = dict(element.declared)
+        attributes: dict[tuple[str, str], tuple[str, str]] = {}
+        need(wanted, element.name, scope)
+        for one in element.attributes:
+            if one.name.ns != XML_NAMESPACE and one.name.prefix:
+                need(wanted, one.name, scope)
+            parts = [part if isinstance(part, str) else self.joined(part, group) for part in one.parts]
+            attributes[one.name.ns, one.name.local] = str(one.name), "".join(parts)
+        for node in self.copied_attributes(element.content, group):
+            if (node.ns, node.local) not in attributes:
+                attributes[node.ns, node.local] = attribute_name(node, wanted, scope), node.text
+        inner = self.start(str(element.name), wanted, attributes.values(), scope)
+        at = len(self.text)
+        for part in element.content:
+            self.content(part, group, inner)
+        self.finish(str(element.name), at)
+
+    def start(self, name: str, wanted: Scope, attributes: Any, scope: Scope) -> Scope:
+        fresh = {p: uri for p, uri in wanted.items() if scope.get(p, "") != uri and p != "xml"}
+        self.text.append("<" + name)
+        for prefix, uri in sorted(fresh.items()):
+            self.text.append(f' xmlns{":" if prefix else ""}{prefix}="{quoted(uri)}"')
+        for attribute, value in attributes:
+            self.text.append(f' {attribute}="{quoted(value)}"')
+        self.text.append(">")
+        return {**scope, **fresh} if fresh else scope
+
+    def finish(self, name: str, at: int) -> None:
+        if len(self.text) == at:
+            self.text[-1] = "/>"
+        else:
+            self.text.append(f"</{name}>")
+
+    def copied_attributes(self, content: Sequence[Content], group: Group | None) -> list[Node]:
+        found: list[Node] = []
+        for part in content:
+            for item in part.items if isinstance(part, Hole) else ():
+                if isinstance(item, Copy) and item.path.kind == "attribute" and group is not None:
+                    found += group.nodes(item.path)
+        return found
+
+    def joined(self, hole: Hole, group: Group | None) -> str:
+        """An attribute value: everything as strings, with a space between."""
+        values: list[str] = []
+        for item in hole.items:
+            if isinstance(item, Constant):
+                values.append(item.value)
+            elif not isinstance(item, Element) and group is not None:
+                values += atoms(item, group)
+        return " ".join(values)
+
+    def content(self, part: Content, group: Group | None, scope: Scope) -> None:
+        match part:
+            case str():
+                self.text.append(escaped(part))
+            case Element():
+                self.element(part, group, scope)
+            case Comment(text):
+                self.text.append(f"<!--{text}-->")
+            case Instruction(target, text):
+                self.text.append(f"<?{target} {text}?>" if text else f"<?{target}?>")
+            case Hole(items):
+                self.sequence(items, group, scope)
+            case Groups():
+                # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
+                after_string = False
+                for one in self.groups:
+                    after_string = self.sequence(self.transform.result, one, scope, after_string)
+
+    def sequence(
+        self, items: Sequence[Item | Element], group: Group | None, scope: Scope, after_string: bool = False
+    ) -> bool:
+        """Whether it ended with a string, so that the next one has to keep its distance."""
+        for item in items:
+            if isinstance(item, Element):
+                self.element(item, group, scope)
+                after_string = False
+            elif isinstance(item, Copy):
+                for node in group.nodes(item.path) if group is not None else ():
+                    if node.kind != "attribute":
+                        self.copy(node, scope)
+                    after_string = False
+            else:
+                for value in [item.value] if isinstance(item, Constant) else atoms(item, group) if group else []:
+                    self.text.append(escaped(" " * after_string + value))
+                    after_string = True
+        return after_string
+
+    # -- copies
+
+    def copy(self, node: Node, scope: Scope) -> None:
+        """A node of the message with all below it, without recursion."""
+        if node.kind != "element":
+            self.leaf(node)
+            return
+        stack: list[tuple[Node, Scope] | tuple[str, int]] = [(node, scope)]
+        while stack:
+            one, around = stack.pop()
+            if isinstance(one, str):
+                self.finish(one, around)  # type: ignore[arg-type]
+                continue
+            assert not isinstance(around, int)
+            if one.kind != "element":
+                self.leaf(one)
+                continue
+            name = written_name(one)
+            wanted = {prefix or "": uri for prefix, uri in one.element.nsmap.items()}
+            wanted.setdefault("", "")
+            attributes = [(attribute_name(a, wanted, around), a.text) for a in one.attributes]
+            inner = self.start(name, wanted, attributes, around)
+            stack.append((name, len(self.text)))
+            stack += [(child, inner) for child in reversed(one.children)]
+
+    def leaf(self, node: Node) -> None:
+        if node.kind == "text":
+            self.text.append(escaped(node.text))
+        elif node.kind == "comment":
+            self.text.append(f"<!--{node.text}-->")
+        elif node.kind == "pi":
+            self.text.append(f"<?{node.local} {node.text}?>" if node.text else f"<?{node.local}?>")
+
+
+def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:
+    """What a constant name needs declared."""
+    if name.ns != XML_NAMESPACE and (name.ns or scope.get("", "")):
+        wanted.setdefault(name.prefix, name.ns)
+
+
+def written_name(node: Node) -> str:
+    prefix = node.element.prefix
+    return f"{prefix}:{node.local}" if prefix else node.local
+
+
+def attribute_name(node: Node, wanted: dict[str, str], scope: Scope) -> str:
+    """An attribute's name, its prefix declared in ``wanted``: that of its source unless it means something else here."""
+    if not node.ns:
+        return node.local
+    if node.ns == XML_NAMESPACE:
+        return f"xml:{node.local}"
+    sources = [prefix for prefix, uri in node.element.nsmap.items() if uri == node.ns and prefix]
+    for prefix in sources:
+        if wanted.get(prefix, scope.get(prefix, node.ns)) == node.ns or prefix not in wanted:
+            wanted[prefix] = node.ns
+            return f"{prefix}:{node.local}"
+    n = 1
+    while wanted.get(f"{sources[0]}_{n}", node.ns) != node.ns:
+        n += 1
+    wanted[f"{sources[0]}_{n}"] = node.ns
+    return f"{sources[0]}_{n}:{node.local}"
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+
+
+def quoted(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return text.replace("\t", "&#9;").replace("\n", "&#10;").replace("\r", "&#13;")
+
+
+def canonical(xml: bytes) -> bytes:
+    """Canonical XML with comments: two outputs are equal when this is (SEMANTICS 16)."""
+    canonical: bytes = etree.tostring(etree.fromstring(xml), method="c14n", with_comments=True)
+    return canonical
