@@ -17,7 +17,7 @@ class Node:
     """``id`` is the pre-order number, attributes right after their element; ``end`` is the first id past its subtree.
     ``element`` is the lxml element that it is, or belongs to."""
 
-    __slots__ = ("attributes", "children", "element", "end", "id", "kind", "local", "name", "ns", "parent", "text")
+    __slots__ = ("attributes", "children", "element", "end", "id", "kind", "local", "ns", "parent", "text")
 
     def __init__(self, kind: str, ns: str, local: str, text: str, element: Any, parent: Node | None) -> None:
         self.kind = kind
@@ -26,7 +26,6 @@ class Node:
         self.text = text
         self.element = element
         self.parent = parent
-        self.name = ""
         self.id = 0
         self.end = 0
         self.children: list[Node] = []

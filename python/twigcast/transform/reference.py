@@ -1,32 +1,46 @@
-"""What a transform means, straight from SEMANTICS 14-17: every path evaluated by libxml2, node by node. No sharing, no
-plan; the oracle that plans are held against, and the way out for transforms that no tree pattern decides."""
+"""What a transform means, straight from SEMANTICS 14-17, node by node: no sharing, no plan. The oracle that plans are
+held against, and the way out for transforms that no tree pattern decides: libxml2 evaluates those parts.
+
+libxml2 reads "1e2" as a number, XPath 1.0 does not (SEMANTICS 5): where there is a pattern, the pattern is evaluated.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
 
-from twigcast.constructor import Transform
+from twigcast.constructor import Path, Transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
+from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
 from twigcast.transform.render import Group, render
 
 
-def transformed(transform: Transform, xml: bytes, *, deliver_empty: bool = False) -> bytes | None:
-    """The new message; None where no binding survives, unless ``deliver_empty``."""
-    return render(transform, groups(transform, Message(xml)), deliver_empty=deliver_empty)
+def transformed(
+    transform: Transform, xml: bytes, *, deliver_empty: bool = False, patterns: bool = True
+) -> bytes | None:
+    """The new message; None where no binding survives, unless ``deliver_empty``. ``patterns`` False: all by libxml2."""
+    return render(transform, groups(transform, Message(xml), patterns=patterns), deliver_empty=deliver_empty)
 
 
-def groups(transform: Transform, message: Message) -> list[Group]:
+def groups(transform: Transform, message: Message, *, patterns: bool = True) -> list[Group]:
     """One group per binding that passes the where clause, in document order."""
-    bound = _nodes(transform.binding.text, message, message.document)
+
+    def found(path: Path, context: Node) -> list[Node]:
+        if patterns and path.twig is not None:
+            return select(path.twig, context)
+        return _nodes(path.text, message, context)
+
+    bound = found(transform.binding, message.document)
     where = transform.where
-    if where is not None:
+    if where is not None and patterns and where.predicate is not None:
+        bound = [node for node in bound if holds(where.predicate, node)]
+    elif where is not None:
         bound = [node for node in bound if _holds(where.text, message, node)]
-    return [Group(node, {path: _nodes(path.text, message, node) for path in transform.return_paths}) for node in bound]
+    return [Group(node, {path: found(path, node) for path in transform.return_paths}) for node in bound]
 
 
 def _nodes(text: str, message: Message, context: Node) -> list[Node]:
@@ -50,7 +64,7 @@ def _holds(text: str, message: Message, context: Node) -> bool:
     return bool(_compiled(f"boolean({step}[{text}])")(parent))
 
 
-@cache
+@lru_cache(4096)
 def _compiled(text: str) -> etree.XPath:
     xpath, prefixes = to_xpath(parse(text))
     return etree.XPath(xpath, namespaces=prefixes or None, smart_strings=True)

@@ -146,7 +146,7 @@ class _Writer:
             attributes[one.name.ns, one.name.local] = str(one.name), "".join(parts)
         for node in self.copied_attributes(element.content, group):
             if (node.ns, node.local) not in attributes:
-                attributes[node.ns, node.local] = attribute_name(node, wanted, scope), node.text
+                attributes[node.ns, node.local] = attribute_name(node, wanted), node.text
         inner = self.start(str(element.name), wanted, attributes.values(), scope)
         at = len(self.text)
         for part in element.content:
@@ -242,9 +242,11 @@ class _Writer:
                 self.leaf(one)
                 continue
             name = written_name(one)
-            wanted = {prefix or "": uri for prefix, uri in one.element.nsmap.items()}
-            wanted.setdefault("", "")
-            attributes = [(attribute_name(a, wanted, around), a.text) for a in one.attributes]
+            wanted = {prefix or "": uri for prefix, uri in one.element.nsmap.items() if uri}
+            if "" not in wanted and (not one.ns or (one is not node and default_around(one))):
+                # Else an element without a default of its own inherits that of the copy's new place.
+                wanted[""] = ""
+            attributes = [(attribute_name(a, wanted), a.text) for a in one.attributes]
             inner = self.start(name, wanted, attributes, around)
             stack.append((name, len(self.text)))
             stack += [(child, inner) for child in reversed(one.children)]
@@ -264,27 +266,33 @@ def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:
         wanted.setdefault(name.prefix, name.ns)
 
 
+def default_around(node: Node) -> bool:
+    """Whether the message has a default namespace around this element, which has none."""
+    return node.parent is not None and node.parent.kind == "element" and bool(node.parent.element.nsmap.get(None))
+
+
 def written_name(node: Node) -> str:
     prefix = node.element.prefix
     return f"{prefix}:{node.local}" if prefix else node.local
 
 
-def attribute_name(node: Node, wanted: dict[str, str], scope: Scope) -> str:
-    """An attribute's name, its prefix declared in ``wanted``: that of its source unless it means something else here."""
+# lxml shows an attribute's namespace, but not which of several prefixes it was written with.
+_WRITTEN = etree.XPath("name(@*[namespace-uri() = $ns and local-name() = $local])")
+
+
+def attribute_name(node: Node, wanted: dict[str, str]) -> str:
+    """An attribute's name, its prefix declared in ``wanted``: that of its source unless it means something else there."""
     if not node.ns:
         return node.local
     if node.ns == XML_NAMESPACE:
         return f"xml:{node.local}"
-    sources = [prefix for prefix, uri in node.element.nsmap.items() if uri == node.ns and prefix]
-    for prefix in sources:
-        if wanted.get(prefix, scope.get(prefix, node.ns)) == node.ns or prefix not in wanted:
-            wanted[prefix] = node.ns
-            return f"{prefix}:{node.local}"
-    n = 1
-    while wanted.get(f"{sources[0]}_{n}", node.ns) != node.ns:
+    source = str(_WRITTEN(node.element, ns=node.ns, local=node.local)).partition(":")[0]
+    prefix, n = source, 0
+    while wanted.get(prefix, node.ns) != node.ns:
         n += 1
-    wanted[f"{sources[0]}_{n}"] = node.ns
-    return f"{sources[0]}_{n}:{node.local}"
+        prefix = f"{source}_{n}"
+    wanted[prefix] = node.ns
+    return f"{prefix}:{node.local}"
 
 
 def escaped(text: str) -> str:

@@ -3,6 +3,7 @@
 from twigcast.workload.documents import DocumentGenerator
 from twigcast.workload.dtd import Dtd, read_dtd
 from twigcast.workload.queries import QueryGenerator, QuerySettings
+from twigcast.workload.transforms import TransformGenerator, TransformSettings
 from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "Dtd",
     "QueryGenerator",
     "QuerySettings",
+    "TransformGenerator",
+    "TransformSettings",
     "read_dtd",
     "vocabulary",
 ]

@@ -148,6 +148,7 @@ class Clauses(Constructors):
 
     def enclosed(self) -> list[Content]:
         """What stands in braces in an element: the FLWR expression itself, or a hole."""
+        opened = self.at
         self.space()
         if self.node is None and _FLWR.match(self.source, self.at):
             if self.clauses is not None:
@@ -158,8 +159,9 @@ class Clauses(Constructors):
                     "one per subscription; make two subscriptions of it",
                 )
             self.flwr()
-            self.close_brace(self.at)
+            self.close_brace(opened - 1)
             return [Groups()]
+        self.at = opened
         return [self.hole(in_value=False)]
 
     def hole(self, *, in_value: bool) -> Hole:

@@ -1,0 +1,72 @@
+"""The W3C's XQuery use cases: those within the language answer as Saxon does, the others are refused with a hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from saxon import saxon
+
+from twigcast.errors import QueryError
+from twigcast.lang.flwr import parse_transform
+from twigcast.transform.reference import transformed
+from twigcast.transform.render import canonical
+
+NS = {"q": "http://www.w3.org/2010/09/qt-fots-catalog"}
+ACCEPTED = {
+    "xmp-queries-results-q1",
+    "xmp-queries-results-q3",
+    "tree-queries-results-q2",
+    "tree-queries-results-q5",
+    "ns-queries-results-q4",
+    "sgml-queries-results-q6",
+}
+
+
+def cases(data: Path) -> list[tuple[str, str, Path]]:
+    """Name, query and document of each use case that asks one document."""
+    found = []
+    for suite in ("XMP", "TREE", "NS", "SEQ", "SGML", "STRING", "R", "PARTS"):
+        tree = etree.parse(data / "app" / f"UseCase{suite}.xml")
+        sources = {
+            env.get("name"): env.findall("q:source", NS) for env in tree.iterfind("q:environment", NS)
+        }
+        for case in tree.iterfind("q:test-case", NS):
+            environment = case.find("q:environment", NS)
+            files = sources.get(environment.get("ref"), []) if environment is not None else []
+            if len(files) == 1 and files[0].get("role") == ".":
+                path = data / "app" / files[0].get("file")
+                found.append((case.get("name"), case.findtext("q:test", namespaces=NS), path))
+    return found
+
+
+def test_use_cases(shared_data: Path) -> None:
+    accepted = set()
+    for name, query, path in cases(shared_data / "xquery-usecases"):
+        try:
+            transform = parse_transform(query)
+        except QueryError as error:
+            assert error.span is not None, (name, str(error))
+            continue
+        accepted.add(name)
+        xml = etree.tostring(etree.parse(path))
+        ours = transformed(transform, xml, deliver_empty=True)
+        assert ours is not None
+        # the query as printed in the use cases, not our canonical text
+        assert canonical(ours) == saxon(query, xml), name
+        assert canonical(ours) == saxon(transform, xml), name
+    assert accepted == ACCEPTED
+
+
+def test_the_refused_ones_say_why(shared_data: Path) -> None:
+    refused = {}
+    for name, query, _ in cases(shared_data / "xquery-usecases"):
+        try:
+            parse_transform(query)
+        except QueryError as error:
+            refused[name] = error.code
+    assert refused["xmp-queries-results-q2"] == "second-variable"
+    assert refused["xmp-queries-results-q6"] == "unsupported"
+    assert refused["xmp-queries-results-q11"] == "second-flwr"
+    assert refused["tree-queries-results-q4"] == "no-context"
