@@ -12,7 +12,7 @@ import click
 
 from twigcast.cli.options import OneOf
 from twigcast.workload.documents import DocumentGenerator, Repeats
-from twigcast.workload.dtd import Dtd, read_dtd
+from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.workload.queries import QueryGenerator, QuerySettings
 from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
 

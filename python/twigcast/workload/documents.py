@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeAlias
 
 from twigcast.errors import OptionError
-from twigcast.workload.dtd import Attribute, Dtd, Element, Particle, need, need_once
+from twigcast.schema.dtd import Attribute, Dtd, Element, Particle, need, need_once
 
 Chance: TypeAlias = Callable[[], float]
 # Appends the names of one random content to the list; None stands for a piece of text.

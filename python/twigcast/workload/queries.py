@@ -12,7 +12,7 @@ from itertools import accumulate
 from random import Random
 
 from twigcast.errors import OptionError
-from twigcast.workload.dtd import Dtd
+from twigcast.schema.dtd import Dtd
 
 COMPARISONS = ("<", "<=", ">", ">=")
 # How many walks in a row may bring nothing new before we say that there is nothing new.

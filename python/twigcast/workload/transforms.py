@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from twigcast.errors import OptionError
-from twigcast.workload.dtd import Dtd
+from twigcast.schema.dtd import Dtd
 from twigcast.workload.queries import PATIENCE
 
 

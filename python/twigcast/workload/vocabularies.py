@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from twigcast.errors import OptionError
-from twigcast.workload.dtd import Dtd, read_dtd
+from twigcast.schema.dtd import Dtd, read_dtd
 
 VOCABULARIES = ("bib", "book", "catalog")
 

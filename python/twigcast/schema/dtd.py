@@ -1,4 +1,4 @@
-"""A DTD as the generators see it: elements with content models and attributes, and the graph of who contains whom."""
+"""A DTD: elements with content models and attributes, and the graph of who contains whom. Generators use it as it is."""
 
 from __future__ import annotations
 
