@@ -12,6 +12,7 @@ from twigcast.lang import ast
 from twigcast.lang.ast import Expr
 from twigcast.lang.lexer import Token
 from twigcast.lang.names import Scope
+from twigcast.lang.printer import is_any_depth
 from twigcast.lang.xpath import Parser
 
 SOURCES = frozenset(("doc", "document", "stream"))
@@ -156,7 +157,8 @@ class ExpressionParser(Parser):
                 only = ast.AxisStep("self", ast.KindTest("node", None, start.span), predicates, start.span)
                 start, predicates = ast.LocationPath(False, (only,), start.span), ()
             if not predicates:
-                before = () if steps and is_self(start) else start.steps
+                # ".//x" and not "descendant-or-self::node()/x": the self step stays before "//".
+                before = () if steps and is_self(start) and not is_any_depth(steps[0]) else start.steps
                 return ast.LocationPath(start.absolute, (*before, *steps), self.since(at))
         if not predicates and not steps:
             return start

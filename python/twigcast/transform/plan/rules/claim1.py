@@ -1,0 +1,15 @@
+"""Claim 1: with at most one ``//`` in a path, no node comes twice in the last field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twigcast.pattern import Step
+from twigcast.transform.plan.facts import Claim, Facts, deep
+
+
+def holds(steps: Sequence[Step], i: int, facts: Facts) -> bool:
+    return len(deep(steps)) <= 1
+
+
+RULE = Claim("claim 1", "query", "distinct", holds)

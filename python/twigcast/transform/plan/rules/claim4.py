@@ -1,0 +1,15 @@
+"""Claim 4: without ``//`` in steps 1 to i, the stream is in increasing order of field i: all its nodes lie at one depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twigcast.pattern import Step
+from twigcast.transform.plan.facts import Claim, Facts, deep
+
+
+def holds(steps: Sequence[Step], i: int, facts: Facts) -> bool:
+    return not deep(steps[:i])
+
+
+RULE = Claim("claim 4", "query", "ordered", holds)
