@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from schema_support import NAMES, random_twig, schema_and_documents, text_of
 
+from schema_support import NAMES, random_twig, schema_and_documents, text_of
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import parse_transform
 from twigcast.pattern import Twig
@@ -110,7 +110,14 @@ def test_impossible_says_where_and_what_is_allowed(path: str, text: str, hint: s
 
 @pytest.mark.parametrize(
     "path",
-    ["//section[not(chapter)]", "//section[chapter or title]", "//comment()", "/comment()", "//title/text()", "//*/@id"],
+    [
+        "//section[not(chapter)]",
+        "//section[chapter or title]",
+        "//comment()",
+        "/comment()",
+        "//title/text()",
+        "//*/@id",
+    ],
 )
 def test_possible(path: str) -> None:
     assert dtd_schema(text_of("book")).impossible(twig(path)) is None
@@ -147,8 +154,8 @@ XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns="urn:t" ta
     <xs:element name="a"><xs:complexType><xs:sequence><xs:element name="x" type="xs:string"/></xs:sequence>
       <xs:attribute name="id"/></xs:complexType></xs:element>
     <xs:element name="b"><xs:complexType><xs:sequence>
-      <xs:element name="x"><xs:complexType><xs:sequence><xs:element ref="n" minOccurs="0"/></xs:sequence></xs:complexType>
-      </xs:element></xs:sequence></xs:complexType></xs:element>
+      <xs:element name="x"><xs:complexType><xs:sequence><xs:element ref="n" minOccurs="0"/></xs:sequence>
+      </xs:complexType></xs:element></xs:sequence></xs:complexType></xs:element>
     <xs:element ref="head" minOccurs="0"/>
   </xs:sequence></xs:complexType>
   <xs:complexType name="More"><xs:complexContent><xs:extension base="R"><xs:sequence>

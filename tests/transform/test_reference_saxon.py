@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 from saxon import SaxonError, saxon
-from support import random_document
 from transform_queries import random_transform
 
+from support import random_document
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.transform.reference import transformed

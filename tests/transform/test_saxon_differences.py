@@ -84,7 +84,7 @@ def test_no_surviving_binding_delivers_nothing() -> None:
 
 
 def test_saxon_undeclares_a_prolog_default_in_nested_constructors() -> None:
-    """Not a difference of ours: Saxon 13 treats <r><p:e/></r> and <r>{ <p:e/> }</r> differently, XQuery 3.1 does not."""
+    """Not ours: Saxon 13 tells <r><p:e/></r> and <r>{ <p:e/> }</r> apart, XQuery 3.1 does not."""
     prolog = 'declare namespace p = "urn:p"; declare default element namespace "urn:d"; '
     nested = prolog + "<r>{ for $v in //* return <s><p:e/></s> }</r>"
     braced = prolog + "<r>{ for $v in //* return <s>{ <p:e/> }</s> }</r>"

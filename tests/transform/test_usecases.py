@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from lxml import etree
 from saxon import saxon
 
@@ -29,9 +28,7 @@ def cases(data: Path) -> list[tuple[str, str, Path]]:
     found = []
     for suite in ("XMP", "TREE", "NS", "SEQ", "SGML", "STRING", "R", "PARTS"):
         tree = etree.parse(data / "app" / f"UseCase{suite}.xml")
-        sources = {
-            env.get("name"): env.findall("q:source", NS) for env in tree.iterfind("q:environment", NS)
-        }
+        sources = {env.get("name"): env.findall("q:source", NS) for env in tree.iterfind("q:environment", NS)}
         for case in tree.iterfind("q:test-case", NS):
             environment = case.find("q:environment", NS)
             files = sources.get(environment.get("ref"), []) if environment is not None else []

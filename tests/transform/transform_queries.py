@@ -108,7 +108,9 @@ class _Maker:
     def element(self, depth: int) -> str:
         random = self.random
         name = random.choice(self.names)
-        attributes = random.choice(("", "", ' k="v"', ' x:k="a {{ b"', ' xmlns="urn:p"', ' xmlns=""', ' xmlns:p="urn:q"'))
+        attributes = random.choice(
+            ("", "", ' k="v"', ' x:k="a {{ b"', ' xmlns="urn:p"', ' xmlns=""', ' xmlns:p="urn:q"')
+        )
         if self.chance(0.3):
             attributes += ' h="' + random.choice(("", "n ")) + f'{{ {self.value()} }}"'
         content = "{ $v/@a }" if self.chance(0.2) else ""
@@ -130,5 +132,13 @@ class _Maker:
     def value(self) -> str:
         path = "$v" + self.leaf_path()
         return self.random.choice(
-            ('"s"', '"a &amp; ""b"""', "string($v)", f"count({path})", f"string({path})", f'concat("c", {path})', "count($v/@*)")
+            (
+                '"s"',
+                '"a &amp; ""b"""',
+                "string($v)",
+                f"count({path})",
+                f"string({path})",
+                f'concat("c", {path})',
+                "count($v/@*)",
+            )
         )

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.cli.options import OneOf
-from twigcast.workload.documents import DocumentGenerator, Repeats
 from twigcast.schema.dtd import Dtd, read_dtd
+from twigcast.workload.documents import DocumentGenerator, Repeats
 from twigcast.workload.queries import QueryGenerator, QuerySettings
 from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
 

@@ -50,7 +50,9 @@ def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
         try:
             return etree.DTD(BytesIO(data))
         except etree.DTDParseError as error:
-            raise OptionError("dtd-malformed", f"{error}", hint="write the declarations without <!DOCTYPE ...>") from error
+            raise OptionError(
+                "dtd-malformed", f"{error}", hint="write the declarations without <!DOCTYPE ...>"
+            ) from error
 
     return Schema(from_dtd.graph_of(dtd, roots), check)
 

@@ -1,4 +1,4 @@
-"""A DTD: elements with content models and attributes, and the graph of who contains whom. Generators use it as it is."""
+"""A DTD: elements with content models and attributes, and the graph of who contains whom."""
 
 from __future__ import annotations
 

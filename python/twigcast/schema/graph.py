@@ -143,7 +143,9 @@ class ElementGraph:
     def one_per_name(self) -> bool:
         """Whether a name has one declaration, as in a DTD; the paper's claims are worded for that."""
         names = [(d.ns, d.local) for d in self.declarations]
-        return len(set(names)) == len(names) and all(d.ns is not None and d.local is not None for d in self.declarations)
+        return len(set(names)) == len(names) and all(
+            d.ns is not None and d.local is not None for d in self.declarations
+        )
 
     def all_below(self, mask: int) -> int:
         return union(self.below[one] for one in self.members(mask))

@@ -62,5 +62,3 @@ def single_path(graph: ElementGraph, at: int | None, step: Step, reached: int) -
         found.append((ns, local))
         here = on
     return None
-
-

@@ -120,7 +120,9 @@ def _blame(graph: ElementGraph, at: int | None, step: Step, path: str) -> Imposs
     inside = () if at is None else _names(graph, at)
     if step.kind == "attribute":
         owners = graph.members(at or 0)
-        found = {test_text("attribute", ns, local)[1:] for one in owners for ns, local in graph.declarations[one].attributes}
+        found = {
+            test_text("attribute", ns, local)[1:] for one in owners for ns, local in graph.declarations[one].attributes
+        }
         return Impossible(path, step, inside, tuple(sorted(found)))
     deep = step.axis == "descendant"
     if at is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from twigcast.lang.canon import uses_position
 from twigcast.lang.values import to_number
@@ -30,7 +31,7 @@ from twigcast.pattern import (
 from twigcast.pattern import Node as PatternNode
 from twigcast.transform.nodes import Node
 
-_OPS: dict[str, Callable[[object, object], bool]] = {
+_OPS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,

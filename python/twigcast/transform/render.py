@@ -281,7 +281,7 @@ _WRITTEN = etree.XPath("name(@*[namespace-uri() = $ns and local-name() = $local]
 
 
 def attribute_name(node: Node, wanted: dict[str, str]) -> str:
-    """An attribute's name, its prefix declared in ``wanted``: that of its source unless it means something else there."""
+    """An attribute's name, its prefix declared in ``wanted``: that of its source if it is free."""
     if not node.ns:
         return node.local
     if node.ns == XML_NAMESPACE:

@@ -33,9 +33,7 @@ class TransformSettings:
 
     def check(self) -> None:
         if not 0 <= self.descendant <= 1:
-            raise OptionError(
-                "out-of-range", f"descendant is {self.descendant}; a probability lies between 0 and 1"
-            )
+            raise OptionError("out-of-range", f"descendant is {self.descendant}; a probability lies between 0 and 1")
         for name, least in (
             ("binding_depth", 1),
             ("predicate_paths", 0),

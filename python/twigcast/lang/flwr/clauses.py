@@ -91,7 +91,9 @@ class Clauses(Constructors):
                 self.declare("", self.string("a namespace in quotes"), start)
             elif self.word("boundary-space"):
                 if not self.word("strip"):
-                    raise self.wanted("'strip'", "boundary white space is always stripped; write it as &#x20; to keep it")
+                    raise self.wanted(
+                        "'strip'", "boundary white space is always stripped; write it as &#x20; to keep it"
+                    )
             else:
                 self.space()
                 found = WORD.match(self.source, self.at)
@@ -295,7 +297,10 @@ class Clauses(Constructors):
 
     def expression(self, *, top: bool) -> Expr:
         tokens = expression(self.source, self.at)
-        bound = {name: None if isinstance(value, Copy | Constant | Function) else value for name, value in self.variables.items()}
+        bound = {
+            name: None if isinstance(value, Copy | Constant | Function) else value
+            for name, value in self.variables.items()
+        }
         parser = ExpressionParser(self.source, tokens, self.scope, Variables(bound, self.node), top=top)
         made = parser.parse()
         self.at = tokens[-1].end
@@ -394,7 +399,9 @@ class Clauses(Constructors):
     def second_variable(self) -> None:
         self.space()
         if self.starts(","):
-            raise self.refuse("second-variable", "a second variable is not supported", self.here(), refusals.CLAUSES["for"])
+            raise self.refuse(
+                "second-variable", "a second variable is not supported", self.here(), refusals.CLAUSES["for"]
+            )
 
     def later_clauses(self) -> None:
         self.space()
@@ -432,7 +439,9 @@ class Clauses(Constructors):
                 if not greatest:
                     self.need_word("least")
             if self.word("collation"):
-                raise self.refuse("collation", "collations are not supported", self.here(), refusals.CLAUSES["collation"])
+                raise self.refuse(
+                    "collation", "collations are not supported", self.here(), refusals.CLAUSES["collation"]
+                )
             keys.append(OrderKey(value, descending, greatest))
             self.space()
             if not self.starts(","):

@@ -293,7 +293,9 @@ class Constructors:
                 flush()
                 made.append(self.element())
             else:
-                raise self.refuse("bad-character", "'<' begins no tag here", self.here(), "write &lt; for the character")
+                raise self.refuse(
+                    "bad-character", "'<' begins no tag here", self.here(), "write &lt; for the character"
+                )
 
     def end_tag(self, name: str, opened: Span) -> None:
         start = self.at
@@ -334,7 +336,9 @@ class Constructors:
         body = self.until("?>", 2, "processing instruction")
         found = WORD.match(body)
         if found is None or found[0].lower() == "xml" or body[found.end() : found.end() + 1] not in ("", *SPACE):
-            raise self.refuse("bad-instruction", "a processing instruction starts with its name", Span(start, start + 2))
+            raise self.refuse(
+                "bad-instruction", "a processing instruction starts with its name", Span(start, start + 2)
+            )
         return Instruction(found[0], body[found.end() :].lstrip(SPACE))
 
     def attributes_first(self, content: tuple[Content | Item, ...]) -> None:

@@ -173,7 +173,9 @@ def is_self(expr: Expr) -> bool:
     if not isinstance(expr, ast.LocationPath) or expr.absolute or len(expr.steps) != 1:
         return False
     step = expr.steps[0]
-    return step.axis == "self" and isinstance(step.test, ast.KindTest) and step.test.kind == "node" and not step.predicates
+    return (
+        step.axis == "self" and isinstance(step.test, ast.KindTest) and step.test.kind == "node" and not step.predicates
+    )
 
 
 def bound_node(span: Span) -> Expr:

@@ -162,11 +162,11 @@ class Paths:
             case ast.Arithmetic() | ast.Negation():
                 return self.refuse("arithmetic", "arithmetic is not supported here", expr.span, f"there are {known}")
             case ast.Comparison() | ast.Logical():
-                return self.refuse("condition", "a condition cannot be put out", expr.span, "put it in the where clause")
-            case ast.Call(name):
                 return self.refuse(
-                    "function", f"{name}() is not supported in braces", expr.span, f"there are {known}"
+                    "condition", "a condition cannot be put out", expr.span, "put it in the where clause"
                 )
+            case ast.Call(name):
+                return self.refuse("function", f"{name}() is not supported in braces", expr.span, f"there are {known}")
         return self.refuse("expression", "this expression is not supported here", expr.span)
 
 

@@ -47,7 +47,9 @@ class _Paths(Printer):
             # "//" may follow the variable at once.
             steps = self.steps(expr.steps, True)
             only_self = expr.steps[0].axis == "self" and not steps.startswith(("/", "@"))
-            return f"${self.variable}{steps.removeprefix('self::node()').removeprefix('.') if only_self else '/' + steps}"
+            return (
+                f"${self.variable}{steps.removeprefix('self::node()').removeprefix('.') if only_self else '/' + steps}"
+            )
         return super().expr(expr, least)
 
     def predicates(self, predicates: tuple[ast.Expr, ...]) -> str:

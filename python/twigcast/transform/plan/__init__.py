@@ -1,14 +1,15 @@
 """Post-processing plans of transforms (broker §3 and §4): how much the path engine shares, and what can be left out.
 
-    plan = Planner("FWR", "query+schema", schema).plan(transform)
-    print(explain(plan))
-    groups = execute(plan, Message(xml))
+plan = Planner("FWR", "query+schema", schema).plan(transform)
+print(explain(plan))
+groups = execute(plan, Message(xml))
 """
 
 from __future__ import annotations
 
+from twigcast.transform.plan.build import SHARING
 from twigcast.transform.plan.execute import Streams, execute
 from twigcast.transform.plan.explain import explain
-from twigcast.transform.plan.planner import LEVELS, SHARING, Plan, Planner, profile
+from twigcast.transform.plan.planner import LEVELS, Plan, Planner, profile
 
 __all__ = ["LEVELS", "SHARING", "Plan", "Planner", "Streams", "execute", "explain", "profile"]

@@ -21,7 +21,7 @@ class Claim:
 
 
 class Facts:
-    """The claims in force and the schema's element graph, if there is one. ``start`` is where a relative path begins."""
+    """The claims in force and the schema's element graph, if any. ``start`` is where a relative path begins."""
 
     def __init__(self, claims: Sequence[Claim], graph: ElementGraph | None, start: int | None = None) -> None:
         self.claims = claims

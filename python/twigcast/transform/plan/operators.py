@@ -1,4 +1,4 @@
-"""The operators of post-processing plans (broker §3): trees over path-tuple streams, bottom-up as in the paper's figures.
+"""The operators of post-processing plans (broker §3): trees over path-tuple streams, as in the paper's figures.
 
 A path-tuple has one field per step of its path; fields are counted from 1, and every stream comes ordered by its last
 field. ``form`` is ``merge`` or ``scan`` where the input's order allows it, ``hash`` elsewhere. ``note`` says why an

@@ -1,4 +1,4 @@
-"""Claim 4: without ``//`` in steps 1 to i, the stream is in increasing order of field i: all its nodes lie at one depth."""
+"""Claim 4: without ``//`` in steps 1 to i, the stream is in increasing order of field i: its nodes lie at one depth."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def schema_and_documents(name: str, count: int, seed: int = 0) -> tuple[Schema, 
 
 
 def random_twig(random: Random, schema: Schema, most: int = 4) -> Twig:
-    names = sorted({one.local or "" for one in schema.graph.declarations}) + ["nowhere"]
+    names = [*sorted({one.local or "" for one in schema.graph.declarations}), "nowhere"]
     nodes = []
     for _ in range(random.randint(1, most)):
         axis = "descendant" if random.random() < 0.45 else "child"
