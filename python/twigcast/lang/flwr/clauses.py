@@ -23,10 +23,11 @@ from twigcast.errors import Span
 from twigcast.lang import ast
 from twigcast.lang.ast import Expr
 from twigcast.lang.flwr import refusals
-from twigcast.lang.flwr.constructors import Constructors, is_attribute
+from twigcast.lang.flwr.constructors import is_attribute
 from twigcast.lang.flwr.expressions import ExpressionParser, Variables, bound_node
 from twigcast.lang.flwr.paths import FUNCTIONS, Paths
-from twigcast.lang.flwr.scanner import WORD, expression, literal, skip_space
+from twigcast.lang.flwr.prolog import Prolog
+from twigcast.lang.flwr.scanner import WORD, expression, skip_space
 from twigcast.lang.names import Scope
 
 _VARIABLE = re.compile(r"\$(" + WORD.pattern + ")")
@@ -35,7 +36,7 @@ _FLWR = re.compile(r"(?:for|let)\s+\$")
 _TESTS = frozenset(("text", "node", "comment", "processing-instruction"))
 
 
-class Clauses(Constructors):
+class Clauses(Prolog):
     def __init__(self, source: str, scope: Scope) -> None:
         super().__init__(source, scope)
         self.paths = Paths(source)
@@ -68,83 +69,6 @@ class Clauses(Constructors):
         if self.at < len(self.source):
             raise self.wanted("the end of the query", "one subscription is one element")
         return self.clauses(outer)
-
-    def prolog(self) -> None:
-        self.space()
-        if self.word("xquery"):
-            self.need_word("version")
-            self.string("a version in quotes")
-            if self.word("encoding"):
-                self.string("an encoding in quotes")
-            self.semicolon()
-        while self.word("declare"):
-            start = self.at
-            if self.word("namespace"):
-                self.space()
-                prefix = self.qname("a prefix")
-                self.need("=")
-                self.declare(prefix, self.string("a namespace in quotes"), start)
-            elif self.word("default"):
-                if not self.word("element"):
-                    raise self.wanted("'element'", "only the default element namespace can be declared")
-                self.need_word("namespace")
-                self.declare("", self.string("a namespace in quotes"), start)
-            elif self.word("boundary-space"):
-                if not self.word("strip"):
-                    raise self.wanted(
-                        "'strip'", "boundary white space is always stripped; write it as &#x20; to keep it"
-                    )
-            else:
-                self.space()
-                found = WORD.match(self.source, self.at)
-                hint = refusals.PROLOG.get(found[0]) if found else None
-                raise self.wanted("'namespace' or 'default element namespace'", hint)
-            self.semicolon()
-        if self.word("import"):
-            raise self.refuse("import", "nothing can be imported", self.here(), "write everything into the query")
-
-    def declare(self, prefix: str, uri: str, start: int) -> None:
-        span = Span(start, self.at)
-        if ":" in prefix:
-            raise self.refuse("bad-namespace", f"{prefix!r} is not a prefix", span)
-        if prefix:
-            self.check_declaration(prefix, uri, span)
-        elif uri:
-            self.check_declaration("", uri, span)
-        self.scope = self.inside({prefix: uri})
-
-    # -- words
-
-    def word(self, text: str) -> bool:
-        """Takes the word if it is next."""
-        at = skip_space(self.source, self.at)
-        found = WORD.match(self.source, at)
-        if found is None or found[0] != text:
-            return False
-        self.at = found.end()
-        return True
-
-    def need_word(self, text: str) -> None:
-        if not self.word(text):
-            self.space()
-            raise self.wanted(f"'{text}'")
-
-    def need(self, text: str) -> None:
-        self.space()
-        if not self.starts(text):
-            raise self.wanted(f"'{text}'")
-        self.at += len(text)
-
-    def semicolon(self) -> None:
-        self.need(";")
-
-    def string(self, what: str) -> str:
-        self.space()
-        found = literal(self.source, self.at)
-        if found is None:
-            raise self.wanted(what)
-        self.at = found[1]
-        return found[0]
 
     # -- braces
 
@@ -189,6 +113,8 @@ class Clauses(Constructors):
         if not self.starts("}"):
             found = WORD.match(self.source, self.at)
             hint = refusals.CLAUSES.get(found[0]) if found else None
+            if self.source[self.at] in "+-*=<>!|":
+                hint = "no arithmetic and no comparisons in braces; a condition belongs in the where clause"
             raise self.wanted("'}'", hint)
         self.at += 1
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from twigcast.errors import QueryError, Span
 from twigcast.lang import ast
 from twigcast.lang.ast import Expr
+from twigcast.lang.flwr.scanner import KEYWORDS
 from twigcast.lang.lexer import Token
 from twigcast.lang.names import Scope
 from twigcast.lang.printer import is_any_depth
@@ -65,6 +66,8 @@ class ExpressionParser(Parser):
             return self.from_variable()
         if token.kind == "name" and token.text in SOURCES and self.next_is("("):
             return self.from_source()
+        if token.kind == "name" and token.text in KEYWORDS and not self.in_predicate and not self.top:
+            raise self.error("unexpected-token", f"found {token.text!r} where an expression should be", token.span)
         expr = super().path()
         if self.in_predicate or self.top:
             return expr
