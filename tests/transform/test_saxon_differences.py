@@ -83,11 +83,12 @@ def test_no_surviving_binding_delivers_nothing() -> None:
     assert saxon(query, b"<x/>") == b"<r></r>"
 
 
-def test_saxon_undeclares_a_prolog_default_in_nested_constructors() -> None:
-    """Not ours: Saxon 13 tells <r><p:e/></r> and <r>{ <p:e/> }</r> apart, XQuery 3.1 does not."""
+def test_a_prolog_default_in_nested_constructors_is_as_saxon_has_it() -> None:
+    """No difference, but a surprise: Saxon tells <r><p:e/></r> and <r>{ <p:e/> }</r> apart, XQuery 3.1 does not."""
     prolog = 'declare namespace p = "urn:p"; declare default element namespace "urn:d"; '
     nested = prolog + "<r>{ for $v in //* return <s><p:e/></s> }</r>"
     braced = prolog + "<r>{ for $v in //* return <s>{ <p:e/> }</s> }</r>"
-    assert ours(nested, "<x/>") == ours(braced, "<x/>") == '<r xmlns="urn:d"><s><p:e xmlns:p="urn:p"/></s></r>'
-    assert saxon(braced, b"<x/>") == b'<r xmlns="urn:d"><s><p:e xmlns:p="urn:p"></p:e></s></r>'
+    assert ours(nested, "<x/>") == '<r xmlns="urn:d"><s><p:e xmlns="" xmlns:p="urn:p"/></s></r>'
+    assert ours(braced, "<x/>") == '<r xmlns="urn:d"><s><p:e xmlns:p="urn:p"/></s></r>'
     assert saxon(nested, b"<x/>") == b'<r xmlns="urn:d"><s><p:e xmlns="" xmlns:p="urn:p"></p:e></s></r>'
+    assert saxon(braced, b"<x/>") == b'<r xmlns="urn:d"><s><p:e xmlns:p="urn:p"></p:e></s></r>'

@@ -24,8 +24,6 @@ class _Maker:
         prolog = PROLOG
         self.names = ("e", "f", "x:e", "q")
         if self.chance(0.15):
-            # a prefixed constructor directly in another then takes Saxon's own way: test_saxon_differences
-            self.names = ("e", "f", "q")
             prolog += 'declare default element namespace "urn:p";\n'
         binding = "".join(self.step(0.5) for _ in range(random.randint(1, 3)))
         lines = [f"for $v in {binding}"]

@@ -54,7 +54,7 @@ def render(transform: Transform, groups: Sequence[Group], *, deliver_empty: bool
     if not groups and not deliver_empty:
         return None
     out = _Writer(transform, in_order(transform.order, groups))
-    out.element(transform.outer, None, {})
+    out.element(transform.outer, None, {}, "", nested=False)
     return "".join(out.text).encode()
 
 
@@ -134,9 +134,18 @@ class _Writer:
         self.groups = groups
         self.text: list[str] = []
 
-    def element(self, element: Element, group: Group | None, scope: Scope) -> None:
-        """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``."""
+    def element(self, element: Element, group: Group | None, scope: Scope, default: str, *, nested: bool) -> None:
+        """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``.
+        ``default`` is what the tags around it in the query declare. ``nested``: a tag directly inside another tag."""
         wanted = dict(element.declared)
+        default = wanted.get("", default)
+        if element.name.prefix:
+            # As Saxon has it: in braces an element inherits the default of its new place as any copy does, directly
+            # inside another tag it has what the tags declare (and not, say, the prolog).
+            if nested:
+                wanted[""] = default
+            elif not default:
+                wanted.pop("", None)
         attributes: dict[tuple[str, str], tuple[str, str]] = {}
         need(wanted, element.name, scope)
         for one in element.attributes:
@@ -150,7 +159,7 @@ class _Writer:
         inner = self.start(str(element.name), wanted, attributes.values(), scope)
         at = len(self.text)
         for part in element.content:
-            self.content(part, group, inner)
+            self.content(part, group, inner, default)
         self.finish(str(element.name), at)
 
     def start(self, name: str, wanted: Scope, attributes: Any, scope: Scope) -> Scope:
@@ -187,31 +196,36 @@ class _Writer:
                 values += atoms(item, group)
         return " ".join(values)
 
-    def content(self, part: Content, group: Group | None, scope: Scope) -> None:
+    def content(self, part: Content, group: Group | None, scope: Scope, default: str) -> None:
         match part:
             case str():
                 self.text.append(escaped(part))
             case Element():
-                self.element(part, group, scope)
+                self.element(part, group, scope, default, nested=True)
             case Comment(text):
                 self.text.append(f"<!--{text}-->")
             case Instruction(target, text):
                 self.text.append(f"<?{target} {text}?>" if text else f"<?{target}?>")
             case Hole(items):
-                self.sequence(items, group, scope)
+                self.sequence(items, group, scope, default)
             case Groups():
                 # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
                 after_string = False
                 for one in self.groups:
-                    after_string = self.sequence(self.transform.result, one, scope, after_string)
+                    after_string = self.sequence(self.transform.result, one, scope, default, after_string)
 
     def sequence(
-        self, items: Sequence[Item | Element], group: Group | None, scope: Scope, after_string: bool = False
+        self,
+        items: Sequence[Item | Element],
+        group: Group | None,
+        scope: Scope,
+        default: str,
+        after_string: bool = False,
     ) -> bool:
         """Whether it ended with a string, so that the next one has to keep its distance."""
         for item in items:
             if isinstance(item, Element):
-                self.element(item, group, scope)
+                self.element(item, group, scope, default, nested=False)
                 after_string = False
             elif isinstance(item, Copy):
                 for node in group.nodes(item.path) if group is not None else ():

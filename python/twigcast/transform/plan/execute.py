@@ -59,13 +59,13 @@ def execute(plan: Plan, message: Message | Streams) -> list[Group]:
         case Reference():
             return reference.groups(plan.transform, streams.message)
         case ReturnSelect(source, field, paths):
-            bound = [one[field - 1] for one in _tuples(source, streams)]
+            bound = [one[field - 1] for one in tuples_of(source, streams)]
             return [Group(node, {path: _search(path, node) for path in paths}) for node in bound]
         case OuterJoinSelect(source, rights, field, paths, form):
-            groups = [Group(one[field - 1]) for one in _tuples(source, streams)]
+            groups = [Group(one[field - 1]) for one in tuples_of(source, streams)]
             for path, right in zip(paths, rights, strict=True):
                 join = _merge_lists if form == "merge" else _hash_lists
-                lists = join(groups, _tuples(right, streams), field)
+                lists = join(groups, tuples_of(right, streams), field)
                 for group, found in zip(groups, lists, strict=True):
                     group.lists[path] = found
             return groups
@@ -77,24 +77,24 @@ def _search(path: Path, node: Node) -> list[Node]:
     return select(path.twig, node)
 
 
-def _tuples(operator: Operator, streams: Streams) -> list[PathTuple]:
+def tuples_of(operator: Operator, streams: Streams) -> list[PathTuple]:
     match operator:
         case Stream(path):
             return streams.of(path)
         case Selection(source, tests):
             return [
                 one
-                for one in _tuples(source, streams)
+                for one in tuples_of(source, streams)
                 if all(passes(one[test.field - 1], test.step, test.filters) for test in tests)
             ]
         case DupElim(source, fields, form):
-            found = _tuples(source, streams)
+            found = tuples_of(source, streams)
             return _scan_distinct(found, fields) if form == "scan" else _hash_distinct(found, fields)
         case WhereFilter(source, field, predicate):
-            return [one for one in _tuples(source, streams) if holds(predicate, one[field - 1])]
+            return [one for one in tuples_of(source, streams) if holds(predicate, one[field - 1])]
         case Semijoin(left, right, field, form, anti):
             join = _merge_semijoin if form == "merge" else _hash_semijoin
-            return join(_tuples(left, streams), _tuples(right, streams), field, anti)
+            return join(tuples_of(left, streams), tuples_of(right, streams), field, anti)
     raise AssertionError(f"not below the top of a plan: {operator!r}")
 
 
