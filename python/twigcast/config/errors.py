@@ -53,8 +53,12 @@ def problems_of(error: ValidationError, secret: Container[Key]) -> list[tuple[Ke
         if isinstance(cause, Problems):
             found += [((*key, *below), text) for below, text in cause.found]
         else:
+            details = dict(one.get("ctx", {}))
+            tag = TAGS.get(str(key[0])) if key else None
+            if tag is not None and (*key, tag) in secret:
+                details.pop("tag", None)
             shown = isinstance(one["input"], (str, int, float)) and key not in secret
-            found.append(_words(one["type"], key, one["msg"], one.get("ctx", {}), one["input"] if shown else None))
+            found.append(_words(one["type"], key, one["msg"], details, one["input"] if shown else None))
     return found
 
 
@@ -76,7 +80,9 @@ def _words(kind: str, key: Key, text: str, details: dict[str, Any], value: Any) 
         return (*key, tag), f"is missing; use one of {', '.join(_tags(str(key[0])))}"
     if kind == "union_tag_invalid":
         tag, tags = TAGS[str(key[0])], _tags(str(key[0]))
-        given = details.get("tag", "")
+        given = details.get("tag")
+        if given is None:
+            return (*key, tag), f"must be one of {', '.join(tags)}"
         return (*key, tag), f"there is no {tag} {given!r}; {suggest(str(given), tags)}"
     if kind == "literal_error":
         given = "" if value is None else f", not {value!r}"
