@@ -100,14 +100,14 @@ def _words(kind: str, key: Key, text: str, details: dict[str, Any], value: Any) 
     return key, f"must be {text}" + ("" if value is None else f", not {value!r}")
 
 
-def _members(section: str) -> dict[str, type[BaseModel]]:
+def members(section: str) -> dict[str, type[BaseModel]]:
     union = get_args(AnyStream if section == "streams" else AnySink)[0]
     tag = TAGS[section]
     return {get_args(member.model_fields[tag].annotation)[0]: member for member in get_args(union)}
 
 
 def _tags(section: str) -> list[str]:
-    return list(_members(section))
+    return list(members(section))
 
 
 def _known(table: Key) -> list[str]:
@@ -116,7 +116,7 @@ def _known(table: Key) -> list[str]:
         return list(Pipeline.model_fields)
     section = str(table[0])
     if section in TAGS:
-        keys = {key for member in _members(section).values() for key in member.model_fields}
+        keys = {key for member in members(section).values() for key in member.model_fields}
         return sorted(keys)
     annotation = Pipeline.model_fields[section].annotation
     todo = [annotation]
