@@ -89,9 +89,13 @@ class Twig:
     nodes: tuple[Node, ...] = ()
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple([node.step for node in self.nodes])
+
+    @property
     def path(self) -> LinearPath:
         """The steps alone, relative to the context."""
-        return LinearPath(tuple(node.step for node in self.nodes))
+        return LinearPath(self.steps)
 
     def __str__(self) -> str:
         return twig_text(self)
