@@ -80,14 +80,14 @@ class Engine:
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.as_dict()
+        self._limits = self.limits.of_kernel()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes()
         self._register = Register(self.kernel)
-        self._residuals = Residuals()
+        self._residuals = Residuals(self._named)
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         self._ids = Ids()
@@ -217,6 +217,10 @@ class Engine:
                 self._reused_at[number] = self._reuses
         self._ids.enter(ids, numbers)
 
+    def _named(self, number: int) -> str:
+        with self._lock:
+            return ", ".join(map(repr, self._ids.at([number])))
+
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
             if not is_id(id) or id not in self._ids:
@@ -234,7 +238,7 @@ class Engine:
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
         if self._residuals:
-            numbers = self._residuals.keep(xml, numbers)  # without the lock: libxml2 may take its time
+            numbers = self._residuals.keep(xml, numbers, self.limits)  # without the lock: libxml2 may take its time
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
@@ -286,7 +290,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.keep_lists(xml.slice(start, end - start), matches)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -316,7 +321,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.select_lists(xml.slice(start, end - start), matches, self.limits)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )

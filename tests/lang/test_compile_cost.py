@@ -13,8 +13,8 @@ NASTY = {
     "a chain of booleans": "/a[" + " = ".join(f"(boolean(b{i}))" for i in range(60)) + "]",
     "unequal booleans above": "/a[" + " != ".join(f"(boolean(../b{i}))" for i in range(60)) + "]",
     "nested in each other": "//a[" + "boolean(" * 60 + "b" + ") = boolean(c)" * 60 + "]",
-    "conditions above": "//a[ancestor-or-self::*/ancestor::a[*[not(following::z) or a[boolean(*[not(..) or self::a]) != "
-    "boolean(descendant-or-self::*)]] and following::z]]",
+    "conditions above": "//a[ancestor-or-self::*/ancestor::a[*[not(following::z) or a[boolean(*[not(..) or self::a])"
+    " != boolean(descendant-or-self::*)]] and following::z]]",
     "unions above": "//a[(ancestor::*/ancestor::a[following::z and a[boolean(/x) != boolean(//y)]] | ../c)]",
 }
 

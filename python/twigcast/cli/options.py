@@ -100,6 +100,7 @@ def limit_options(command: F) -> F:
         "max_entity_depth": "Most entities open inside each other",
         "max_result_nodes": "Most nodes in the result of a subscription; the rest is left out",
         "max_result_bytes": "Most bytes of fragments in the result of a subscription; the rest is left out",
+        "max_residual_cost": "Most nodes that libxml2 may have to visit for one subscription beyond tree patterns",
     }
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"

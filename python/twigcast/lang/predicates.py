@@ -36,7 +36,6 @@ from twigcast.pattern import (
     Value,
 )
 
-
 # Leaves of the two sides of a comparison of booleans.
 MAX_TABLE = 32
 
