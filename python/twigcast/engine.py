@@ -18,6 +18,7 @@ from twigcast.ids import Ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
+from twigcast.lang.names import check_namespaces
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import parse
@@ -78,6 +79,7 @@ class Engine:
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
+        check_namespaces(namespaces)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
@@ -189,6 +191,7 @@ class Engine:
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
             scope, compiler = self._scope, self._compiler
         else:
+            check_namespaces(s.namespaces, s.default_namespace)
             namespaces = {**self.namespaces, **(s.namespaces or {})}
             scope = scope_of(namespaces, s.default_namespace, s.dialect)
             compiler = compiler_for(namespaces, s.default_namespace)

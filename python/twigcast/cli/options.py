@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.errors import OptionError
+from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.subscriptions import suggest
 
@@ -40,6 +41,10 @@ class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         prefix, equals, uri = str(value).partition("=")
         if not (prefix and equals and uri):
             self.fail(f"{value!r} is not of the form prefix=uri", param, ctx)
+        try:
+            check_namespaces({prefix: uri})
+        except OptionError as error:
+            self.fail(f"{error.text}; {error.hint}", param, ctx)
         return prefix, uri
 
 
