@@ -20,6 +20,7 @@ from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.names import check_namespaces
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import parse
@@ -86,16 +87,17 @@ class Engine:
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
+        check_namespaces(namespaces)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.as_dict()
+        self._limits = self.limits.of_kernel()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes()
         self._register = Register(self.kernel)
-        self._residuals = Residuals()
+        self._residuals = Residuals(self._named)
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         # transforms, by number
@@ -230,6 +232,7 @@ class Engine:
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
             scope, compiler = self._scope, self._compiler
         else:
+            check_namespaces(s.namespaces, s.default_namespace)
             namespaces = {**self.namespaces, **(s.namespaces or {})}
             scope = scope_of(namespaces, s.default_namespace, s.dialect)
             compiler = compiler_for(namespaces, s.default_namespace)
@@ -258,6 +261,10 @@ class Engine:
                 self._reused_at[number] = self._reuses
         self._ids.enter(ids, numbers)
 
+    def _named(self, number: int) -> str:
+        with self._lock:
+            return ", ".join(map(repr, self._ids.at([number])))
+
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
             if not is_id(id) or id not in self._ids:
@@ -277,7 +284,7 @@ class Engine:
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
         if self._residuals:
-            numbers = self._residuals.keep(xml, numbers)  # without the lock: libxml2 may take its time
+            numbers = self._residuals.keep(xml, numbers, self.limits)  # without the lock: libxml2 may take its time
         if self._transforms:
             more, error = self._transforms.match(xml, self.limits)
             _check(error)
@@ -295,7 +302,9 @@ class Engine:
         _check(error)
         if self._residuals:
             found = self._residuals.select(xml, found, self.limits)
-        chosen: list[tuple[int, _Result]] = [(number, (*results, None)) for number, *results in found]  # type: ignore[list-item]
+        chosen: list[tuple[int, _Result]] = [
+            (number, (nodes, fragments, complete, None)) for number, nodes, fragments, complete in found
+        ]
         if self._transforms:
             made, error = self._transforms.make(xml, self.limits)
             _check(error)
@@ -336,7 +345,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.keep_lists(xml.slice(start, end - start), matches)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
             if self._transforms:
                 more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits)
                 matches, error = _together(merged_numbers(matches, more), error, refused)
@@ -370,7 +380,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.select_lists(xml.slice(start, end - start), matches, self.limits)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             matches = as_matches(matches)
             for slice in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
                 names = ["id", "matches", "error"]

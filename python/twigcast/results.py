@@ -67,7 +67,7 @@ def as_matches(lists: pa.ListArray) -> pa.ListArray:
     fill = {"complete": pa.array([True] * len(values), pa.bool_())}
     if "payload" in have:
         fill["complete"] = have["payload"].is_valid()
-    columns = [have.get(f.name, fill.get(f.name, None)) for f in MATCH]
+    columns = [have.get(f.name, fill.get(f.name)) for f in MATCH]
     columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, MATCH, strict=True)]
     offsets = lists.offsets
     if len(offsets) and offsets[0].as_py():

@@ -73,12 +73,18 @@ class Shapes:
         self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
         # texts without literals seen once: most shapes never come again, and learning one costs three compilations
         self._once: set[int] = set()
+        # by the whole text: constants of what libxml2 decides are part of it
+        self._residual: dict[tuple[Scope, str], Template] = {}
 
     def __len__(self) -> int:
         return len(self._templates)
 
     def split(self, text: str, scope: Scope) -> tuple[Template, list[str | float]]:
         """The template of a query and its constants; raises QueryError."""
+        if self._residual:
+            known = self._residual.get((scope, text))
+            if known is not None:
+                return known, list(known.plan.constants)
         parts = _LITERAL.split(text)
         literals = parts[1::2]
         # A text of another kind of literal has the same rest, so the first letters belong to the key.
@@ -96,7 +102,13 @@ class Shapes:
         literals = parts[1::2]
         actual = _plan(text, scope)
         own = Template(actual, ()), list(actual.constants)
-        if actual.residual is not None or any(len(x) == 2 and x[0] in "\"'" for x in literals):
+        if actual.residual is not None:
+            if len(self._residual) >= _MAX_CACHED // 10:
+                self._residual.clear()
+            self._residual[scope, text] = own[0]
+            own[0].kept = True
+            return own
+        if any(len(x) == 2 and x[0] in "\"'" for x in literals):
             return own
         if hash(key) not in self._once:
             if len(self._once) >= 2 * _MAX_CACHED:

@@ -7,9 +7,9 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from support import random_document
 from transform_queries import random_transform
 
+from support import random_document
 from twigcast import Broker
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import MessageError, OptionError, QueryError

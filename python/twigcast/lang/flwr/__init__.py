@@ -11,7 +11,6 @@ from twigcast.lang.flwr.printer import to_xquery
 from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
 
-
 # No XPath expression begins like this.
 _TRANSFORM = re.compile(r"\s*(?:<|\(:|(?:declare|xquery)\s+\w|(?:for|let)\s+\$)")
 
