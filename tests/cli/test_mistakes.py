@@ -36,7 +36,7 @@ def test_generate_names_the_right_values(run: Any, options: list[str], told: str
 def test_generators_name_the_right_values() -> None:
     with pytest.raises(OptionError, match="from 0 to 10"):
         QueryGenerator(vocabulary("bib"), QuerySettings(skew=float("nan")))
-    with pytest.raises(OptionError, match="from 1 to 1000"):
+    with pytest.raises(OptionError, match="from 1 to 100000"):
         DocumentGenerator(vocabulary("bib"), depth=10**9)
 
 

@@ -136,7 +136,7 @@ def test_prefixes_are_declared() -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"depth": 0}, "depth is 0; it must be at least 1"),
+        ({"depth": 0}, "depth is 0; it must be from 1 to 100000"),
         ({"attributes": 1.5}, "between 0 and 1"),
         ({"repeats": {"boook": 3}}, "'boook', which the DTD does not declare"),
         ({"root": "z"}, "no element 'z'"),

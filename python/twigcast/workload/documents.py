@@ -54,7 +54,7 @@ class DocumentGenerator:
         seed: int = 0,
     ) -> None:
         for name, value, least, most in (
-            ("depth", depth, 1, 1_000),
+            ("depth", depth, 1, 100_000),
             ("max_repeats", max_repeats, 0, 1_000_000),
             ("max_value", max_value, 1, 10**30),
         ):
