@@ -361,8 +361,8 @@ class Engine:
         """As ``match_batch``, with what subscriptions select.
 
         ``matches`` is a list of structs: ``subscription`` (its number), ``nodes`` (list of ids), ``fragments`` (list of
-        binary), ``complete`` (false if a limit cut these off) and ``payload`` (the new message of a transform). What was
-        not asked for is null.
+        binary), ``complete`` (false if a limit cut these off) and ``payload`` (the new message of a transform). What
+        was not asked for is null.
         """
         parts = list(self.select_batches(batch, max_matches=2**31 - 2**26, max_bytes=1 << 30))
         if len(parts) == 1:
