@@ -16,7 +16,6 @@ from twigcast.errors import MessageError, TwigcastError
 from twigcast.lang.cost import Size, cost
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
-from twigcast.results import MATCH
 from twigcast.selecting import Selecting, Tree
 
 # Fragments of one column, so that Arrow's offsets suffice.
@@ -135,8 +134,9 @@ class Residuals:
                 places[at] = len(flat) + len(selected)
                 selected.append((number, nodes, fragments, complete))
         if selected:
-            more = pa.array([dict(zip(MATCH.names, one, strict=True)) for one in selected], MATCH)
-            flat = pa.concat_arrays([flat, more.cast(flat.type)]).take(pa.array(places))
+            names = [field.name for field in flat.type]
+            more = pa.array([dict(zip(names, one, strict=True)) for one in selected], flat.type)
+            flat = pa.concat_arrays([flat, more]).take(pa.array(places))
         return _without(wrong, matches, flat), _with_errors(errors, failed)
 
     def _doubtful(
@@ -248,6 +248,9 @@ def parse(xml: bytes | str) -> etree._ElementTree:
     tree = _parse(data, attribute_defaults=True)
     # libxml2 2.14 counts text of the DOCTYPE's entities as text of the document
     tree.docinfo.clear()
+    # An empty one in its place: where there is none, libxml2 leaves the root out of what precedes a comment after it.
+    tree.docinfo.system_url = "none"
+    tree.docinfo.system_url = None
     return tree
 
 

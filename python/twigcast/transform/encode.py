@@ -57,7 +57,7 @@ def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
     program, constants = slotted(And((binding, And(conditions), Or(tuple(returns)))))
     numbers = {path.text: number for number, path in enumerate(paths)}
     writer = _Writer(transform, numbers)
-    writer.element(transform.outer, {})
+    writer.element(transform.outer, {}, "", nested=False)
     at = writer.pieces.index(_GROUPS)
     return Encoded(
         encode(program, code),
@@ -129,8 +129,14 @@ class _Writer:
         else:
             self.pieces.append(("markup", text.encode()))
 
-    def element(self, element: Element, scope: Scope) -> None:
+    def element(self, element: Element, scope: Scope, default: str, *, nested: bool) -> None:
         wanted = dict(element.declared)
+        default = wanted.get("", default)
+        if element.name.prefix:
+            if nested:
+                wanted[""] = default
+            elif not default:
+                wanted.pop("", None)
         need(wanted, element.name, scope)
         for one in element.attributes:
             if one.name.ns != XML_NAMESPACE and one.name.prefix:
@@ -152,7 +158,7 @@ class _Writer:
             self.pieces.append(("attributes", copied, *(_pairs(p) for p in (wanted.items(), scope.items(), names))))
         self.markup(">")
         for part in element.content:
-            self.content(part, {**scope, **fresh})
+            self.content(part, {**scope, **fresh}, default)
         self.markup(f"</{element.name}>")
 
     def attribute(self, attribute: Attribute) -> None:
@@ -169,29 +175,29 @@ class _Writer:
                 self.pieces.append(("quoted", ("spaced", tuple(values))))
         self.markup('"')
 
-    def content(self, part: Content, scope: Scope) -> None:
+    def content(self, part: Content, scope: Scope, default: str) -> None:
         match part:
             case str():
                 self.markup(escaped(part))
             case Element():
-                self.element(part, scope)
+                self.element(part, scope, default, nested=True)
             case Comment(text):
                 self.markup(f"<!--{text}-->")
             case Instruction(target, text):
                 self.markup(f"<?{target} {text}?>" if text else f"<?{target}?>")
             case Hole(items):
                 self.pieces.append(("sequence",))
-                self.sequence(items, scope)
+                self.sequence(items, scope, default)
             case Groups():
                 around, self.pieces = self.pieces, []
-                self.sequence(self.transform.result, scope)
+                self.sequence(self.transform.result, scope, default)
                 self.groups, self.pieces = self.pieces, [*around, _GROUPS]
 
-    def sequence(self, items: Sequence[Item | Element], scope: Scope) -> None:
+    def sequence(self, items: Sequence[Item | Element], scope: Scope, default: str) -> None:
         for item in items:
             match item:
                 case Element():
-                    self.element(item, scope)
+                    self.element(item, scope, default, nested=False)
                 case Copy(path):
                     if path.kind != "attribute":
                         self.pieces.append(("copy", self.numbers[path.text], bool(scope.get(""))))

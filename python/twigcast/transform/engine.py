@@ -61,14 +61,14 @@ class Transforms:
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """The subscriptions that get something of a message, or why it was refused."""
-        numbers, error = self.kernel.match_one(xml, limits.as_dict())
+        numbers, error = self.kernel.match_one(xml, limits.of_kernel())
         if error is None and self._slow:
             numbers += [made.number for made in self._made_slowly(xml, limits)]
         return numbers, error
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """As ``match``, with what they get. Equal payloads are one object."""
-        numbers, places, payloads, cut, error = self.kernel.transform_one(xml, limits.as_dict())
+        numbers, places, payloads, cut, error = self.kernel.transform_one(xml, limits.of_kernel())
         given: list[bytes | None] = list(payloads)
         for place in cut:
             given[place] = None
@@ -79,7 +79,7 @@ class Transforms:
 
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
-        found = pa.array(self.kernel.match_column(column, limits.as_dict()))
+        found = pa.array(self.kernel.match_column(column, limits.of_kernel()))
         matches, errors = found.field("matches"), found.field("error")
         if self._slow:
             more = [[made.number for made in row] for row in self._slow_rows(column, errors, limits)]
@@ -90,7 +90,7 @@ class Transforms:
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
     ) -> tuple[pa.Array, pa.Array, int]:
         """Lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
-        data, made, end = self.kernel.transform_column(column, start, max_bytes, limits.as_dict())
+        data, made, end = self.kernel.transform_column(column, start, max_bytes, limits.of_kernel())
         result = pa.array(data)
         matches, errors = result.field("matches"), result.field("error")
         payloads = pa.array(made)
