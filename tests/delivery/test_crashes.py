@@ -152,9 +152,8 @@ def killed_runs(folder: Path, url: str, batches: int, kills: int, seed: int, dig
     }  # fmt: skip
     here = Path(__file__).parent
     environment = {**os.environ, "PYTHONPATH": str(Path(twigcast.delivery.__file__).parents[2])}
-    command = [
-        sys.executable, str(here / "driver.py"), json.dumps(raw), str(folder), str(batches), "digests" if digests else "",
-    ]  # fmt: skip
+    kind = "digests" if digests else ""
+    command = [sys.executable, str(here / "driver.py"), json.dumps(raw), str(folder), str(batches), kind]
     chance = random.Random(seed)
     for _ in range(kills):
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as child:
