@@ -159,11 +159,11 @@ def three_batches(folder: Path, at: int, step: int) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_killed_at_every_step_of_a_commit(tmp_path: Path, at: int) -> None:
+def test_killed_at_every_step_of_a_commit(quick_path: Path, at: int) -> None:
     step = 0
     died = True
     while died:
-        folder = tmp_path / str(step)
+        folder = quick_path / str(step)
         died = dies(lambda: three_batches(folder, at, step))  # noqa: B023
         three_batches(folder, -1, 0)
         log = Log(folder, "s")
