@@ -29,6 +29,7 @@ COMMANDS = {
     "import": "Store subscriptions from a file.",
     "export": "Write all subscriptions as JSON Lines.",
     "run": "Match the messages of a folder on Spark, live or once.",
+    "dead": "List, show and redrive what could not be read or delivered.",
     "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
 }
 
