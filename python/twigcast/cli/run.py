@@ -86,7 +86,7 @@ def run(
     from rich.console import Console
 
     from twigcast.spark import session
-    from twigcast.spark.pipeline import MAX_FILES, run_directory
+    from twigcast.spark.inbox import MAX_FILES, run_directory
     from twigcast.spark.sources.directory import check_inbox, unnameable
     from twigcast.subscriptions import load_engine
 

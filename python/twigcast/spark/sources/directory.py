@@ -172,20 +172,20 @@ class Load:
 def read_file(path: str, max_bytes: int) -> bytes:
     """The bytes of a file, or a :class:`MessageError`. A file beyond the limit is not read at all."""
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", opener=without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise _refusal("unreadable", "not a regular file")
+                raise refusal("unreadable", "not a regular file")
             if status.st_size > max_bytes:
-                raise _refusal(
+                raise refusal(
                     "limit-size",
                     f"the file has {status.st_size} bytes, the limit is {max_bytes}; it stays in the inbox",
                 )
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise _refusal("unreadable", error.strerror or str(error)) from error
+        raise refusal("unreadable", error.strerror or str(error)) from error
     if len(content) > max_bytes:
-        raise _refusal("limit-size", f"the file has more than {max_bytes} bytes; it stays in the inbox")
+        raise refusal("limit-size", f"the file has more than {max_bytes} bytes; it stays in the inbox")
     return content
 
 
@@ -195,9 +195,9 @@ def unpack(packed: bytes, max_bytes: int) -> bytes:
         with gzip.GzipFile(fileobj=BytesIO(packed)) as file:
             content = file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise _refusal("bad-gzip", f"the file does not unpack: {error}") from error
+        raise refusal("bad-gzip", f"the file does not unpack: {error}") from error
     if len(content) > max_bytes:
-        raise _refusal("limit-size", f"the message unpacks to more than {max_bytes} bytes")
+        raise refusal("limit-size", f"the message unpacks to more than {max_bytes} bytes")
     return content
 
 
@@ -243,7 +243,7 @@ def _messages(ids: list[str], contents: list[bytes | None], errors: list[dict[st
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
 
 
-def _refusal(code: str, text: str) -> MessageError:
+def refusal(code: str, text: str) -> MessageError:
     return MessageError(code, text, line=0, column=0, offset=0)
 
 
@@ -252,7 +252,7 @@ def _row(error: MessageError) -> dict[str, object]:
     return {"code": error.code, "line": None, "column": None, "offset": None, "text": error.text}
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def without_waiting(path: str, flags: int) -> int:
     # Opening a pipe would wait for its writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

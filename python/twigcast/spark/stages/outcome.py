@@ -56,7 +56,7 @@ def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outc
     Order is kept within the good and within the refused messages of a batch, not between the two.
     """
     for batch in batches:
-        ids, xml = batch.column(0), _as_bytes(batch.column(1))
+        ids, xml = batch.column(0), as_bytes(batch.column(1))
         errors = batch.column(2) if batch.num_columns > 2 else pa.nulls(len(ids), ERROR)
         if xml.null_count:
             absent = pa.array([_error("no-content", "the message is null")], ERROR)
@@ -93,7 +93,8 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
             yield _refused(ids, xml, pa.array([_error("internal", f"the engine failed: {failure}")], ERROR))
 
 
-def _as_bytes(xml: pa.Array) -> pa.Array:
+def as_bytes(xml: pa.Array) -> pa.Array:
+    """A column of messages as bytes."""
     kind = xml.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         if pc.any(pc.match_substring_regex(xml, _DECLARED_ENCODING)).as_py():

@@ -1,0 +1,36 @@
+"""Sources for tests and trials: lines from a socket, and a steady rate of small messages. Neither survives a crash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twigcast.spark.sources.messages import Source
+from twigcast.spark.sources.table import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def socket(spark: SparkSession, host: str, port: int) -> Source:
+    """One message per line of what a server sends."""
+    lines = spark.readStream.format("socket").options(host=host, port=port, includeTimestamp="true").load()
+    frame = lines.where("length(value) > 0").selectExpr(
+        "concat_ws('-', unix_micros(timestamp), sha1(value)) as message",
+        "timestamp as time",
+        "cast(null as map<string,string>) as headers",
+        "value as xml",
+    )
+    return Source(frame, load)
+
+
+def rate(spark: SparkSession, rows_per_second: int) -> Source:
+    """``<rate value="7" time="2026-01-01T00:00:00.000Z"/>``, so many per second."""
+    rows = spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
+    frame = rows.selectExpr(
+        "cast(value as string) as message",
+        "timestamp as time",
+        "cast(null as map<string,string>) as headers",
+        """concat('<rate value="', value, '" time="',
+            date_format(to_utc_timestamp(timestamp, current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), '"/>') as xml""",
+    )
+    return Source(frame, load)
