@@ -55,7 +55,7 @@ $(VENV)/.packages: pyproject.toml | check-python
 	@touch $@
 
 $(VENV)/.kernel: $(RUST) $(VENV)/.packages | check-cargo
-	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop -q --release --extras spark
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop -q --release --extras spark,postgres
 	@touch $@
 
 check-python:

@@ -1,0 +1,125 @@
+"""The configuration of a pipeline: ``load("pipeline.toml")``, or ``parse`` for a text. See docs/configuration.md."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from twigcast.config.environment import Expansion
+from twigcast.config.errors import ConfigError, problems_of
+from twigcast.config.models import (
+    ArchiveSettings,
+    LimitSettings,
+    MetricsSettings,
+    Pipeline,
+    PublisherSettings,
+    Route,
+    SparkSettings,
+    StateSettings,
+    StoreSettings,
+    TriggerSettings,
+)
+from twigcast.config.sinks import AnySink, DirectorySink, KafkaSink, ParquetSink, Sink, StdoutSink, WebhookSink
+from twigcast.config.streams import AnyStream, Directory, Kafka, Rate, Socket, Stream, Table
+from twigcast.errors import OptionError, Span
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "AnySink",
+    "AnyStream",
+    "ArchiveSettings",
+    "ConfigError",
+    "Directory",
+    "DirectorySink",
+    "Kafka",
+    "KafkaSink",
+    "LimitSettings",
+    "MetricsSettings",
+    "ParquetSink",
+    "Pipeline",
+    "PublisherSettings",
+    "Rate",
+    "Route",
+    "Sink",
+    "Socket",
+    "SparkSettings",
+    "StateSettings",
+    "StdoutSink",
+    "StoreSettings",
+    "Stream",
+    "Table",
+    "TriggerSettings",
+    "WebhookSink",
+    "load",
+    "parse",
+    "template",
+]
+
+# Tables with a path in them: where the file leaves them out, their defaults are relative to the file all the same.
+_WITH_PATHS = ("store", "state")
+
+
+def load(path: str | Path) -> Pipeline:
+    """Reads a file. Relative paths in it are relative to its folder."""
+    path = Path(path)
+    try:
+        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
+    except OSError as error:
+        hint = "twigcast init writes one" if isinstance(error, FileNotFoundError) else None
+        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None
+    return parse(text, name=str(path), folder=path.absolute().parent)
+
+
+def parse(
+    text: str, *, name: str = "configuration", folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Pipeline:
+    """A configuration from its text; ``folder`` is what relative paths are relative to, else the current one."""
+    expansion = Expansion(os.environ if environment is None else environment)
+    raw = expansion.expand(_toml(text, name))
+    for section in _WITH_PATHS:
+        raw.setdefault(section, {})
+    problems = list(expansion.problems)
+    try:
+        pipeline = Pipeline.model_validate(raw, context={"folder": folder or Path.cwd()})
+    except ValidationError as error:
+        unset = {key for key, _ in problems}
+        problems += [(key, words) for key, words in problems_of(error, expansion.touched) if key not in unset]
+    if problems:
+        raise ConfigError(name, problems, text)
+    return pipeline
+
+
+def _toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
+        return document
+    except tomllib.TOMLDecodeError as error:
+        words = str(error)
+        place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", words)
+        if place is None:
+            raise OptionError("bad-toml", f"{name}: {words}") from None
+        lines = text.split("\n")
+        line, column = (int(place[1]), int(place[2])) if place[1] else (len(lines), len(lines[-1]) + 1)
+        # The caret wants a place in the text, and only the line is shown.
+        source, at = lines[line - 1], column - 1
+        words = words[: place.start()]
+        raise OptionError(
+            "bad-toml", f"{name}:{line}:{column}: {words}", source=source, span=Span(at, at + 1)
+        ) from None
+
+
+def template() -> str:
+    """What ``twigcast init`` writes."""
+    return Path(__file__).with_name("template.toml").read_text(encoding="utf-8")

@@ -1,0 +1,192 @@
+"""The configuration of a pipeline: one TOML file, as it is and as defaults complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
+from twigcast.config.streams import AnyStream, Directory, Table
+from twigcast.config.values import Count, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
+from twigcast.limits import Limits
+from twigcast.store.urls import check_url, resolve
+
+_LIMITS = Limits()
+
+
+class StoreSettings(Section):
+    """``[store]``: where subscriptions are kept."""
+
+    url: str = Field(default="sqlite:///twigcast.db", repr=False)
+    """Not in ``repr``: it may hold a password."""
+
+    @field_validator("url")
+    @classmethod
+    def _url_is_known(cls, value: str, info: ValidationInfo) -> str:
+        return resolve(check_url(value), Path((info.context or {}).get("folder", ".")))
+
+
+class StateSettings(Section):
+    """``[state]``: what the pipeline itself must remember. Deleting it starts from nothing."""
+
+    path: LocalPath = Path("twigcast-state")
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.path / "snapshots"
+
+    @property
+    def outbox(self) -> Path:
+        return self.path / "outbox.db"
+
+    @property
+    def dead(self) -> Path:
+        return self.path / "dead.db"
+
+
+class TriggerSettings(Section):
+    """``[trigger]``: when a micro-batch begins."""
+
+    interval: Duration = 1
+    """A new one at most so often."""
+    once: bool = False
+    """Take what is there, then end."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> TriggerSettings:
+        if self.once and "interval" in self.model_fields_set:
+            raise Problems((("interval",), "goes without once = true; leave one of them out"))
+        return self
+
+
+class LimitSettings(Section):
+    """``[limits]``: bounds on what one message may cost, as ``twigcast.Limits``."""
+
+    max_bytes: Size = _LIMITS.max_bytes
+    max_depth: Size = _LIMITS.max_depth
+    max_attributes: Size = _LIMITS.max_attributes
+    max_name: Size = _LIMITS.max_name
+    max_expansion: Size = _LIMITS.max_expansion
+    max_amplification: Size = _LIMITS.max_amplification
+    max_entity_depth: Size = _LIMITS.max_entity_depth
+    max_result_nodes: Size = _LIMITS.max_result_nodes
+    max_result_bytes: Size = _LIMITS.max_result_bytes
+
+    def limits(self) -> Limits:
+        return Limits(**self.model_dump())
+
+
+class MetricsSettings(Section):
+    """``[metrics]``: Prometheus metrics over HTTP, if there is a port."""
+
+    port: Port | None = None
+    host: str = "127.0.0.1"
+
+
+class ArchiveSettings(Section):
+    """``[archive]``: every message is kept there, for ``twigcast replay``."""
+
+    path: LocalPath
+
+
+class SparkSettings(Section):
+    """``[spark]``: how Spark runs; the command line's options come first."""
+
+    master: str | None = None
+    """``local[*]``, ``spark://…``, ``yarn``, ``k8s://…``."""
+    shards: Count = 1
+    """Into how many parts the subscriptions are split, where all of them are too many for a worker's memory."""
+    options: Options = Field(default_factory=dict, repr=False)
+    """Spark's own settings, such as ``"spark.executor.memory"``."""
+
+
+class PublisherSettings(Section):
+    """``[publishers.NAME]``: what is known of a publisher's messages."""
+
+    schema_file: LocalPath = Field(alias="schema")
+    on_invalid: Literal["reject", "fallback", "trust"] = "fallback"
+    """A message that is not valid: into the dead letter, matched without the schema's help, or not looked for."""
+
+    @field_validator("schema_file")
+    @classmethod
+    def _schema_is_there(cls, value: Path) -> Path:
+        if value.suffix.lower() not in (".dtd", ".xsd"):
+            raise ValueError("must be a file that ends in .dtd or .xsd")
+        if not value.is_file():
+            raise ValueError(f"there is no file {value}")
+        return value
+
+    @property
+    def schema_kind(self) -> Literal["dtd", "xsd"]:
+        return "dtd" if self.schema_file.suffix.lower() == ".dtd" else "xsd"
+
+
+class Route(Section):
+    """``[[routes]]``: a delivery goes to the sinks of every route that fits it; a route without ``subscribers`` and
+    ``subscriptions`` takes what no other route takes. Patterns are shell globs (``*``, ``?``, ``[abc]``)."""
+
+    subscribers: list[str] = Field(default_factory=list)
+    subscriptions: list[str] = Field(default_factory=list)
+    sinks: list[Name] = Field(min_length=1)
+
+
+class Pipeline(Section):
+    """The whole file."""
+
+    store: StoreSettings = StoreSettings()
+    state: StateSettings = StateSettings()
+    trigger: TriggerSettings = TriggerSettings()
+    limits: LimitSettings = LimitSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    archive: ArchiveSettings | None = None
+    spark: SparkSettings = SparkSettings()
+    streams: dict[Name, AnyStream] = Field(min_length=1)
+    publishers: dict[Name, PublisherSettings] = Field(default_factory=dict)
+    sinks: dict[Name, AnySink] = Field(min_length=1)
+    routes: list[Route] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_lead_somewhere(self) -> Pipeline:
+        found: list[tuple[tuple[str | int, ...], str]] = []
+        for name, stream in self.streams.items():
+            if stream.publisher is not None and stream.publisher not in self.publishers:
+                found.append((("streams", name, "publisher"), _no("publisher", stream.publisher, self.publishers)))
+        for i, route in enumerate(self.routes):
+            unknown = [sink for sink in route.sinks if sink not in self.sinks]
+            found += [(("routes", i, "sinks"), _no("sink", sink, self.sinks)) for sink in unknown]
+        found += self._loops()
+        if found:
+            raise Problems(*found)
+        return self
+
+    def _loops(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """What the pipeline writes must not be what it reads."""
+        written: dict[tuple[str, ...], Path] = {("state", "path"): self.state.path}
+        if self.archive is not None:
+            written["archive", "path"] = self.archive.path
+        for name, sink in self.sinks.items():
+            if isinstance(sink, (DirectorySink, ParquetSink)):
+                written["sinks", name, "path"] = sink.path
+        found: list[tuple[tuple[str | int, ...], str]] = []
+        for name, stream in self.streams.items():
+            inbox = Path(stream.path) if isinstance(stream, (Directory, Table)) and "://" not in stream.path else None
+            for key, path in written.items():
+                if inbox is not None and path.resolve().is_relative_to(inbox.resolve()):
+                    found.append((key, f"lies in the folder that the stream {name!r} reads: {inbox}"))
+        return found
+
+
+def _no(what: str, name: str, known: Iterable[str]) -> str:
+    names = ", ".join(sorted(known))
+    return f"there is no {what} {name!r}; " + (f"use one of {names}" if names else f"the file has no [{what}s.{name}]")

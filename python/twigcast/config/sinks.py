@@ -1,0 +1,108 @@
+"""``[sinks.NAME]``: where deliveries go. One class per kind; common keys in ``Sink``."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
+
+from twigcast.config.values import Count, Duration, LocalPath, Options, Section, Servers
+
+
+class Sink(Section):
+    """What every sink has. While a sink fails, its deliveries wait, and the other sinks go on."""
+
+    max_age: Duration = 3 * 86400
+    """Deliveries that could not be made for so long go to the dead letter."""
+    backoff: Duration = 1
+    """The first pause after a failure; it doubles, with jitter, up to ``max_backoff``."""
+    max_backoff: Duration = 300
+    digest_count: Count = 1_000
+    """A digest (a subscription with ``max_delay``) goes out early when it holds so many deliveries."""
+
+
+class DirectorySink(Sink):
+    """``path/<subscriber>/<date>/…``: a file per delivery, or a JSON Lines file per micro-batch."""
+
+    kind: Literal["directory"]
+    path: LocalPath
+    layout: Literal["files", "jsonl"] = "files"
+
+
+class ParquetSink(Sink):
+    """``path/date=…/``: Parquet files, one or more per micro-batch."""
+
+    kind: Literal["parquet"]
+    path: LocalPath
+
+
+class KafkaSink(Sink):
+    """One topic keyed by subscriber; with ``{subscriber}`` in its name, a topic per subscriber."""
+
+    kind: Literal["kafka"]
+    bootstrap_servers: Servers
+    topic: str = Field(min_length=1)
+    options: Options = Field(default_factory=dict, repr=False)
+    """For librdkafka, such as ``"security.protocol"``."""
+
+    @field_validator("topic")
+    @classmethod
+    def _topic_is_a_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", value.replace("{subscriber}", "s")):
+            raise ValueError("must be a topic's name (letters, digits, '.', '_', '-'), which may hold {subscriber}")
+        return value
+
+
+class WebhookSink(Sink):
+    """HTTP POST, signed as Standard Webhooks has it, to ``url`` or else to the subscriber's own target."""
+
+    kind: Literal["webhook"]
+    url: str | None = None
+    secret: SecretStr | None = None
+    """``whsec_`` and base64 of 24 to 64 bytes. Write ``"${NAME}"`` and keep it in the environment."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    timeout: Duration = 15
+    max_attempts: Count = 10
+    concurrency: Count = 4
+    """Most calls under way to one target."""
+    breaker_failures: Count = 5
+    """After so many failures in a row a target is left alone for ``breaker_pause``."""
+    breaker_pause: Duration = 60
+    allow: list[IPvAnyNetwork] = Field(default_factory=list)
+    """Private, loopback and link-local networks that may be called nevertheless, such as ``"10.1.0.0/16"``."""
+
+    @field_validator("url")
+    @classmethod
+    def _url_is_http(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/?#@\s]+([/?#]\S*)?$", value):
+            raise ValueError("must be an http:// or https:// URL without a user or password in it")
+        return value
+
+    @field_validator("secret")
+    @classmethod
+    def _secret_is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            check_secret(value.get_secret_value())
+        return value
+
+
+class StdoutSink(Sink):
+    """JSON Lines on the standard output."""
+
+    kind: Literal["stdout"]
+
+
+AnySink = Annotated[DirectorySink | ParquetSink | KafkaSink | WebhookSink | StdoutSink, Field(discriminator="kind")]
+
+
+def check_secret(secret: str) -> bytes:
+    """The key of a Standard Webhooks secret; the error never shows it."""
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        key = b""
+    if not 24 <= len(key) <= 64:
+        raise ValueError("must be 'whsec_' and 24 to 64 bytes in base64: echo whsec_$(openssl rand -base64 32)")
+    return key

@@ -1,0 +1,111 @@
+"""Values of a configuration that TOML has no type for: durations, sizes, locations, names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNITS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), "m"),
+    **dict.fromkeys(("h", "hour", "hours"), "h"),
+    **dict.fromkeys(("d", "day", "days"), "d"),
+}
+_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Problems(ValueError):
+    """What a check of several keys at once found: for each, the key (below where the check stands) and words."""
+
+    def __init__(self, *found: tuple[tuple[str | int, ...], str]) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, key))}: {text}" for key, text in found))
+        self.found = found
+
+
+class Section(BaseModel):
+    """A table of the file. Unknown keys are mistakes; values that were refused are never echoed by pydantic itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
+
+
+def seconds(value: Any) -> float:
+    """``"500 ms"``, ``"10s"``, ``"5 minutes"``; a bare number is seconds."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12:
+        return float(value)
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?) *([a-z]*)", value.strip()) if isinstance(value, str) else None
+    unit = _UNITS.get(parts[2] or "s") if parts else None
+    if parts is None or unit is None:
+        raise ValueError('must be a duration such as "500 ms", "10 s", "5 minutes" or "3 days"')
+    return float(parts[1]) * _SECONDS[unit]
+
+
+def _size(value: Any) -> Any:
+    parts = re.fullmatch(r"(\d+) *([KMG]?)", value.strip().upper()) if isinstance(value, str) else None
+    if parts:
+        return int(parts[1]) * _BYTES[parts[2]]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError('must be a whole number, or a string such as "64K" or "16M"')
+    return value
+
+
+def _positive(value: float) -> float:
+    if value <= 0:
+        raise ValueError("must be more than nothing")
+    return value
+
+
+def _folder(info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("folder", "."))
+
+
+def _text(value: Any) -> Any:
+    """An option's value as Spark and Kafka want it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
+
+
+def _path(value: Path, info: ValidationInfo) -> Path:
+    if not str(value).strip() or "\0" in str(value):
+        raise ValueError("must be a path")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):
+        raise ValueError("must be a path on this machine, not a URL")
+    return (_folder(info) / value.expanduser()).absolute()
+
+
+def _location(value: str, info: ValidationInfo) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value):
+        return value
+    return str(_path(Path(value), info))
+
+
+def _servers(value: Any) -> Any:
+    return ",".join(value) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
+
+
+def _name(value: str) -> str:
+    # It becomes the name of a folder and of a metric's label; a leading _ or . marks what is not a stream's.
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", value):
+        raise ValueError("a name is made of letters, digits, '-', '_' and '.', starts with a letter or digit, up to 64")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_positive)]
+"""Seconds."""
+Size = Annotated[int, BeforeValidator(_size), Field(gt=0, lt=2**32)]
+Count = Annotated[int, Field(gt=0)]
+Port = Annotated[int, Field(ge=0, lt=65536)]
+LocalPath = Annotated[Path, AfterValidator(_path)]
+"""Absolute; what is relative in the file is relative to the folder of the file."""
+Location = Annotated[str, AfterValidator(_location)]
+"""An absolute path, or a URL that Spark can read (``hdfs://…``, ``s3a://…``)."""
+Servers = Annotated[str, BeforeValidator(_servers), Field(min_length=1)]
+"""``host:port,host:port``; a list in the file is fine too."""
+Options = dict[str, Annotated[str, BeforeValidator(_text)]]
+"""Passed on as they are. They may hold passwords, so give such a field ``repr=False``."""
