@@ -21,6 +21,7 @@ def kafka(
     servers: str,
     topic: str,
     *,
+    starting: str = "earliest",
     max_offsets: int = MAX_OFFSETS,
     options: Mapping[str, str] | None = None,
 ) -> Source:
@@ -31,8 +32,7 @@ def kafka(
         .option("subscribe", topic)
         .option("includeHeaders", "true")
         .option("maxOffsetsPerTrigger", max_offsets)
-        # A new pipeline has everything that the topic still has; later ones go on at the checkpoint.
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", starting)  # of a first run; later ones go on at the checkpoint
         # What a transaction has not committed is no message.
         .option("kafka.isolation.level", "read_committed")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,44 +19,26 @@ MAX_FILES = 100
 
 def table(
     spark: SparkSession,
+    path: str,
     *,
-    name: str | None = None,
-    path: str | None = None,
     format: str = "parquet",
-    glob: str | None = None,
     max_files: int = MAX_FILES,
     options: Mapping[str, str] | None = None,
     **columns: str | None,
 ) -> Source:
-    """A table by ``name``, or the files of ``path`` as they appear; for ``columns`` see :func:`frame_source`."""
-    reader = spark.readStream.option("maxFilesPerTrigger", max_files)
-    for key, value in (options or {}).items():
-        reader = reader.option(key, value)
-    if name is not None:
-        return frame_source(reader.table(name), **columns)
-    if path is None:
-        raise OptionError("bad-source", "a table source needs the name of a table or a path")
-    if glob is not None:
-        reader = reader.option("pathGlobFilter", glob)
-    schema = _schema(spark, path, format, glob, options or {})
-    # By default a file a week older than the newest one is passed over in silence.
-    frame = reader.format(format).schema(schema).option("maxFileAge", "36500d").load(path)
-    return frame_source(frame, files=True, rows=format == "parquet", **columns)
-
-
-def _schema(spark: SparkSession, path: str, format: str, glob: str | None, options: Mapping[str, str]) -> Any:
+    """The rows of the files of a folder, as they appear; for ``columns`` see :func:`frame_source`."""
     from pyspark.errors import PySparkException
 
-    reader = spark.read.options(**options)
-    if glob is not None:
-        reader = reader.option("pathGlobFilter", glob)
-    if "schema" in options:
-        return options["schema"]
+    # By default a file a week older than the newest one is passed over in silence.
+    settings = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(max_files), **(options or {})}
     try:
-        return reader.format(format).load(path).schema
+        schema = settings.pop("schema", None) or spark.read.options(**settings).format(format).load(path).schema
+        frame = spark.readStream.options(**settings).format(format).schema(schema).load(path)
     except PySparkException as error:
-        text = f"cannot tell the columns of the {format} files in {path}: {_first_line(error)}"
-        raise OptionError("bad-source", text, hint='put a file there, or set options.schema = "id string, …"') from error
+        text = f"cannot read {path} as {format}: {(str(error).splitlines() or [''])[0]}"
+        hint = 'put a file there, or set options.schema = "id string, xml string"'
+        raise OptionError("bad-source", text, hint=hint) from error
+    return frame_source(frame, files=True, rows=format == "parquet", **columns)
 
 
 def frame_source(
@@ -107,7 +89,3 @@ def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         ids, time, headers, xml = (batch.column(name) for name in ("message", "time", "headers", "xml"))
         yield message_batch(ids.fill_null(""), as_bytes(xml), time=time, headers=headers)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -23,14 +23,16 @@ def socket(spark: SparkSession, host: str, port: int) -> Source:
     return Source(frame, load)
 
 
-def rate(spark: SparkSession, rows_per_second: int) -> Source:
-    """``<rate value="7" time="2026-01-01T00:00:00.000Z"/>``, so many per second."""
+def rate(spark: SparkSession, rows_per_second: int, template: str = '<tick number="{value}"/>') -> Source:
+    """So many messages per second, numbered."""
+    from pyspark.sql import functions as F
+
     rows = spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
-    frame = rows.selectExpr(
-        "cast(value as string) as message",
-        "timestamp as time",
-        "cast(null as map<string,string>) as headers",
-        """concat('<rate value="', value, '" time="',
-            date_format(to_utc_timestamp(timestamp, current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), '"/>') as xml""",
+    value = F.col("value").cast("string")
+    frame = rows.select(
+        value.alias("message"),
+        F.col("timestamp").alias("time"),
+        F.lit(None).cast("map<string,string>").alias("headers"),
+        F.replace(F.lit(template), F.lit("{value}"), value).alias("xml"),
     )
     return Source(frame, load)
