@@ -1,0 +1,248 @@
+"""The delivery log: what each micro-batch found, durable before any sink sees it, and until every sink has.
+
+    <folder>/<stream>/batch-00000007/0000.messages.parquet  0000.deliveries.parquet  0000.dead.parquet
+    <folder>/<stream>/batch-00000007.json        the ledger: the batch exists if and only if this file does
+    <folder>/<stream>/forgotten.json             the last batch that every sink has passed
+    <folder>/<stream>/_staging/<run>/…           where the tasks of a run write
+
+Tasks write parts under names of their own. The driver moves the parts that the successful tasks report into the
+batch's folder and then writes the ledger; a crash before that leaves a folder without a ledger, which the next run
+deletes, and Spark runs the batch again. A message's body is kept once, whatever the number of its deliveries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twigcast.delivery.files import claimed, make_folder, replace, sync_folder
+from twigcast.errors import OptionError, TwigcastError
+
+KINDS = ("messages", "deliveries", "dead")
+ROWS_AT_ONCE = 1 << 16
+"""Deliveries that a reader holds at one time."""
+
+_LEDGER = re.compile(r"batch-(\d+)\.json")
+_BATCH = re.compile(r"batch-(\d+)")
+_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(slots=True)
+class Counts:
+    """What went through."""
+
+    messages: int = 0
+    bytes: int = 0
+    deliveries: int = 0
+    rejects: int = 0
+
+    def add(self, other: Counts) -> None:
+        self.messages += other.messages
+        self.bytes += other.bytes
+        self.deliveries += other.deliveries
+        self.rejects += other.rejects
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some deliveries and the messages they are of: ``rows[i]`` is the row in ``messages`` of delivery ``i``.
+
+    Not joined, since a body may be delivered a million times: a sink takes what it needs by row.
+    """
+
+    messages: pa.RecordBatch
+    """``message``, ``stream``, ``time``, ``headers``, ``xml``"""
+    deliveries: pa.RecordBatch
+    """``delivery``, ``row``, ``subscription``, ``subscriber``, ``payload``, ``max_delay``"""
+
+    @property
+    def rows(self) -> pa.Array:
+        return self.deliveries.column("row")
+
+    def of_message(self, name: str) -> pa.Array:
+        """A column of the messages, one value per delivery."""
+        return self.messages.column(name).take(self.rows)
+
+    def filter(self, mask: pa.Array) -> Piece:
+        return Piece(self.messages, self.deliveries.filter(mask))
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """A committed batch of a stream."""
+
+    folder: Path
+    stream: str
+    batch: int
+    ledger: Mapping[str, Any]
+
+    @property
+    def version(self) -> Any:
+        """The version of the subscriptions that the batch was matched against."""
+        return self.ledger["version"]
+
+    @property
+    def time(self) -> float:
+        """When it was committed, in seconds since 1970."""
+        return float(self.ledger["time"])
+
+    @cached_property
+    def counts(self) -> Counts:
+        return Counts(**self.ledger["counts"])
+
+    def pieces(self) -> Iterator[Piece]:
+        """The deliveries in the order of their messages, a bounded number at a time."""
+        for part in self.ledger["parts"]:
+            if "deliveries" not in part:
+                continue
+            with (
+                pq.ParquetFile(self.folder / part["messages"]) as messages,
+                pq.ParquetFile(self.folder / part["deliveries"]) as deliveries,
+            ):
+                # A row group of deliveries belongs to the row group of messages of the same number.
+                for group in range(messages.num_row_groups):
+                    body = one_batch(messages.read_row_group(group))
+                    for rows in deliveries.iter_batches(ROWS_AT_ONCE, row_groups=[group]):
+                        yield Piece(body, rows)
+
+    def deliveries(self) -> Iterator[pa.RecordBatch]:
+        """The deliveries joined with their messages. Bodies are repeated: for small batches, tests and tools."""
+        for piece in self.pieces():
+            names = [name for name in piece.messages.schema.names if name not in piece.deliveries.schema.names]
+            columns = [piece.of_message(name) for name in names]
+            yield pa.RecordBatch.from_arrays(
+                [*piece.deliveries.columns, *columns], [*piece.deliveries.schema.names, *names]
+            )
+
+    def dead(self) -> Iterator[pa.RecordBatch]:
+        """The refused messages, a bounded number at a time."""
+        for part in self.ledger["parts"]:
+            if "dead" in part:
+                with pq.ParquetFile(self.folder / part["dead"]) as file:
+                    for group in range(file.num_row_groups):
+                        yield one_batch(file.read_row_group(group))
+
+
+class Log:
+    """The log of one stream. Reading needs no claim; writing does, which also clears up after a crash."""
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        if not _STREAM.fullmatch(stream):
+            hint = "use letters, digits, and . _ - in between, at most 100"
+            raise OptionError("bad-stream", f"a stream cannot be called {stream!r}", hint=hint)
+        self.stream = stream
+        self.folder = folder.absolute() / stream
+        self.staging = self.folder / "_staging" / uuid.uuid4().hex
+
+    @contextmanager
+    def claimed(self) -> Iterator[Log]:
+        """Ours alone, with nothing of an earlier run left but its committed batches."""
+        with claimed(self.folder):
+            self._clear()
+            shutil.rmtree(self.staging.parent, ignore_errors=True)
+            make_folder(self.staging)
+            try:
+                yield self
+            finally:
+                shutil.rmtree(self.staging, ignore_errors=True)
+
+    def commit(self, batch: int, version: Any, reports: Iterable[Mapping[str, Any]]) -> Counts:
+        """Make a batch exist, of the parts that ``reports`` name; returns what it counts."""
+        if self.committed(batch) is not None:
+            raise TwigcastError("batch-committed", f"batch {batch} of {self.stream} has been committed before")
+        folder = self._folder(batch)
+        shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed half-way in this very run
+        make_folder(folder)
+        counts = Counts()
+        parts: list[dict[str, str]] = []
+        for report in reports:
+            counts.add(Counts(*(report[field.name] for field in fields(Counts))))
+            names = {kind: f"{len(parts):04d}.{kind}.parquet" for kind in KINDS if report[kind + "_file"]}
+            for kind, name in names.items():
+                (self.staging / report[kind + "_file"]).replace(folder / name)
+            if names:
+                parts.append(names)
+        sync_folder(folder)
+        ledger = {
+            "batch": batch, "version": version, "time": time.time(), "counts": asdict(counts), "parts": parts,
+        }  # fmt: skip
+        replace(self._ledger(batch), json.dumps(ledger).encode())
+        for stray in self.staging.iterdir():  # of attempts that failed
+            stray.unlink(missing_ok=True)
+        return counts
+
+    def committed(self, batch: int) -> Counts | None:
+        """What a batch counts if it exists or has existed: it must not be written again."""
+        try:
+            return Counts(**json.loads(self._ledger(batch).read_bytes())["counts"])
+        except FileNotFoundError:
+            return Counts() if batch <= self.forgotten else None
+
+    @property
+    def last(self) -> int:
+        """The last batch that was committed, -1 if none was."""
+        return max(self._numbers(_LEDGER), default=self.forgotten)
+
+    @property
+    def forgotten(self) -> int:
+        """The last batch whose deliveries are gone, -1 if all are there."""
+        try:
+            return int(json.loads((self.folder / "forgotten.json").read_bytes())["batch"])
+        except FileNotFoundError:
+            return -1
+
+    def batches(self, after: int = -1) -> Iterator[LogBatch]:
+        """The committed batches with higher numbers, in order, but for the forgotten ones."""
+        after = max(after, self.forgotten)
+        for number in sorted(number for number in self._numbers(_LEDGER) if number > after):
+            ledger = json.loads(self._ledger(number).read_bytes())
+            yield LogBatch(self._folder(number), self.stream, number, ledger)
+
+    def forget(self, upto: int) -> None:
+        """Delete the deliveries of batches up to this one. What the last batch counted stays known."""
+        upto = min(upto, self.last)
+        if upto > self.forgotten:
+            replace(self.folder / "forgotten.json", json.dumps({"batch": upto}).encode())
+            self._clear()
+
+    def _clear(self) -> None:
+        forgotten, ledgers = self.forgotten, set(self._numbers(_LEDGER))
+        last = max(ledgers, default=-1)
+        for number in ledgers:
+            if number <= forgotten and number != last:
+                self._ledger(number).unlink(missing_ok=True)
+        for number in self._numbers(_BATCH):
+            if number <= forgotten or number not in ledgers:
+                shutil.rmtree(self._folder(number), ignore_errors=True)
+        for stray in self.folder.glob(".*.tmp"):
+            stray.unlink(missing_ok=True)
+
+    def _folder(self, batch: int) -> Path:
+        return self.folder / f"batch-{batch:08d}"
+
+    def _ledger(self, batch: int) -> Path:
+        return self.folder / f"batch-{batch:08d}.json"
+
+    def _numbers(self, pattern: re.Pattern[str]) -> list[int]:
+        if not self.folder.is_dir():
+            return []
+        found = (pattern.fullmatch(path.name) for path in self.folder.iterdir())
+        return [int(match[1]) for match in found if match]
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as one record batch."""
+    batches: Sequence[pa.RecordBatch] = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
