@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from twigcast.engine import Engine
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.spark.failures import cause
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
@@ -153,7 +154,7 @@ class _Run:
                         self.stopping = True
                     return
         except PySparkException as error:
-            raise TwigcastError("run-failed", _cause(str(error)), hint=hint) from error
+            raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:
             raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
         finally:
@@ -166,12 +167,3 @@ def _forget_others(snapshot: Snapshot) -> None:
     for path in Path(snapshot.path).parent.iterdir():
         if path != Path(snapshot.path):
             path.unlink(missing_ok=True)
-
-
-def _cause(report: str) -> str:
-    """The line that says what went wrong, out of two stack traces."""
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
-    causes = [
-        line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("at ")
-    ]
-    return (causes or lines or ["the query failed"])[-1]

@@ -1,0 +1,249 @@
+"""The pipeline: one Structured Streaming query per stream, from its source into the delivery log; sinks follow the log.
+
+A micro-batch takes one version of the subscriptions, matches, and commits its deliveries to the log by one rename: that
+is all that can fail or be repeated. Sinks consume committed batches in threads of their own, at their own pace.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twigcast import config
+from twigcast.delivery import Counts, Log, LogWriter
+from twigcast.delivery.files import claimed
+from twigcast.errors import OptionError, TwigcastError
+from twigcast.spark.failures import cause
+from twigcast.spark.live import LiveSet, Published
+from twigcast.spark.session import session
+from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
+from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
+from twigcast.spark.stages.archive import Archive
+from twigcast.spark.stages.commit import commit_batch
+from twigcast.spark.stages.deliver import DeliverTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One micro-batch that has been committed, and what this run has done so far."""
+
+    stream: str
+    batch: int
+    counts: Counts
+    seconds: float
+    version: int
+    """Of the store: what the batch was matched against."""
+    subscriptions: int
+    total: Counts
+    """Of this run, all streams."""
+
+
+@dataclass
+class Watch:
+    """What a run tells those who look on; each call may come from another thread."""
+
+    on_batch: Callable[[Progress], None] = lambda progress: None
+    on_start: Callable[[Run], None] = lambda run: None
+
+
+def check(settings: config.Pipeline) -> None:
+    """What can be found wrong without starting anything: folders, paths, record names."""
+    from twigcast.spark.sources.files import check_record
+
+    for name, stream in settings.streams.items():
+        try:
+            event_time_of(stream).check()
+            if isinstance(stream, config.Directory):
+                check_inbox(local_folder(stream))
+                if stream.messages == "records":
+                    check_record(stream.record, stream.namespaces)
+        except TwigcastError as error:
+            error.text = f"stream {name!r}: {error.text}"
+            raise
+
+
+class Run:
+    """One run of a pipeline, from the claim on its state folder to the end of its sinks."""
+
+    def __init__(
+        self,
+        settings: config.Pipeline,
+        *,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        once: bool | None = None,
+        shards: int | None = None,
+        watch: Watch | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.settings = settings
+        self.once = settings.trigger.once if once is None else once
+        self.shards = shards or settings.spark.shards
+        self.stop = stop or threading.Event()
+        self.watch = watch or Watch()
+        self.total = Counts()
+        self.started = time.time()
+        self.lock = threading.Lock()
+        self._spark = spark
+        self.streams: dict[str, StreamRun] = {}
+
+    def __call__(self) -> Counts:
+        """Runs until ``stop`` is set, or, with ``once``, until what is there is done; returns what it did."""
+        from twigcast.delivery.runner import Runner
+        from twigcast.store import Store
+
+        settings, state = self.settings, self.settings.state
+        check(settings)
+        with ExitStack() as stack:
+            stack.enter_context(claimed(state.path))
+            store = stack.enter_context(Store.open(settings.store.url))
+            logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
+            for name, of in logs.items():
+                _check_state(of, state.checkpoints / name)
+            self.runner = Runner(settings, store)
+            spark = self._session()
+            ship = None if _is_local(spark) else spark.sparkContext.addFile
+            self.live = LiveSet(
+                store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship
+            )
+            self.live.current()  # now, so that what is wrong with the store is known before anything runs
+            most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
+            stack.enter_context(listed_by_the_driver(spark, most))
+            for name, of in logs.items():
+                self.streams[name] = self._stream(spark, name, of)
+            with self.runner:
+                self.watch.on_start(self)
+                self._queries()
+                if self.once:
+                    self.runner.drain(self.stop)
+            return self.total
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            return session(quick=self.once, settings=self.settings.spark.options, master=self.settings.spark.master)
+        return self._spark() if callable(self._spark) else self._spark
+
+    def _stream(self, spark: SparkSession, name: str, log: Log) -> StreamRun:
+        settings = self.settings
+        stream = settings.streams[name]
+        source = source_of(spark, stream, settings.limits.limits())
+        archive = None
+        if settings.archive is not None:
+            archive = Archive.of(settings.archive.path, name)
+            archive.open()
+        return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
+
+    def _queries(self) -> None:
+        queries = []
+        try:
+            for stream in self.streams.values():
+                queries.append(stream.start())
+            self._wait(queries)
+        finally:
+            for stream in self.streams.values():
+                stream.stopping.set()
+            for query in queries:
+                _stop(query)
+
+    def _wait(self, queries: list[StreamingQuery]) -> None:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        hint = "nothing is lost: a restart goes on here"
+        running = list(queries)
+        try:
+            # Short waits: a signal handler of Python runs only between them.
+            while running and not self.stop.is_set():
+                running = [query for query in running if not query.awaitTermination(0.2 / len(running))]  # type: ignore[arg-type]
+        except PySparkException as error:
+            raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
+        except (Py4JError, OSError) as error:
+            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
+
+
+@dataclass
+class StreamRun:
+    """One stream's query."""
+
+    run: Run
+    name: str
+    source: Source
+    time: object
+    log: Log
+    checkpoint: Path
+    archive: Archive | None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    last: Progress | None = None
+
+    def start(self) -> StreamingQuery:
+        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(self.name)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        if self.run.once:
+            return writer.trigger(availableNow=True).start()
+        interval = max(1, round(self.run.settings.trigger.interval * 1000))
+        return writer.trigger(processingTime=f"{interval} milliseconds").start()
+
+    def batch(self, frame: DataFrame, batch: int) -> None:
+        with self.busy:
+            if self.stopping.is_set():
+                raise InterruptedError("stopped before this micro-batch began; the next run does it")
+            if self.log.committed(batch) is not None:
+                return  # by an earlier run, which ended before Spark knew
+            began = time.monotonic()
+            published = self.run.live.current()
+            if self.source.complete is not None:
+                frame = self.source.complete(frame, self.checkpoint, batch)
+            writer = LogWriter(str(self.log.staging), self.name)
+            task = DeliverTask(
+                self.source.load, self.time, self.name, published.shards[0], writer, self.archive  # type: ignore[arg-type]
+            )
+            counts = commit_batch(frame, task, published, self.log, batch)
+            self._tell(batch, counts, time.monotonic() - began, published)
+
+    def _tell(self, batch: int, counts: Counts, seconds: float, published: Published) -> None:
+        run = self.run
+        run.runner.wake()
+        with run.lock:
+            run.total.add(counts)
+            total = Counts()
+            total.add(run.total)
+        self.last = Progress(
+            self.name, batch, counts, seconds, published.version, published.subscriptions, total
+        )
+        run.watch.on_batch(self.last)
+
+
+def _check_state(log: Log, checkpoint: Path) -> None:
+    """Log and checkpoint number batches together: with one of them lost, messages would be skipped or repeated."""
+    committed = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
+    begun = (checkpoint / "offsets").is_dir()
+    if (log.last >= 0 and not begun) or max(committed, default=-1) > log.last:
+        raise OptionError(
+            "state-damaged",
+            f"{checkpoint.parent.parent} has only a part of what the stream {log.stream!r} needs to go on",
+            hint="restore the state folder as a whole, or give an empty one to start from nothing",
+        )
+
+
+def _stop(query: StreamingQuery) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, Py4JError, OSError):
+        query.stop()
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return (spark.sparkContext.master or "").startswith("local")
