@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import Annotated, Literal
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 
 from twigcast.config.values import Count, Duration, LocalPath, Options, Section, Servers
+from twigcast.store.targets import check_secret, check_url
 
 
 class Sink(Section):
@@ -76,9 +76,7 @@ class WebhookSink(Sink):
     @field_validator("url")
     @classmethod
     def _url_is_http(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"https?://[^/?#@\s]+([/?#]\S*)?$", value):
-            raise ValueError("must be an http:// or https:// URL without a user or password in it")
-        return value
+        return None if value is None else check_url(value)
 
     @field_validator("secret")
     @classmethod
@@ -95,14 +93,3 @@ class StdoutSink(Sink):
 
 
 AnySink = Annotated[DirectorySink | ParquetSink | KafkaSink | WebhookSink | StdoutSink, Field(discriminator="kind")]
-
-
-def check_secret(secret: str) -> bytes:
-    """The key of a Standard Webhooks secret; the error never shows it."""
-    try:
-        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except ValueError:
-        key = b""
-    if not 24 <= len(key) <= 64:
-        raise ValueError("must be 'whsec_' and 24 to 64 bytes in base64: echo whsec_$(openssl rand -base64 32)")
-    return key

@@ -8,14 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_UNITS = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), "ms"),
-    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), "m"),
-    **dict.fromkeys(("h", "hour", "hours"), "h"),
-    **dict.fromkeys(("d", "day", "days"), "d"),
-}
+from twigcast.durations import seconds
+
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -31,17 +25,6 @@ class Section(BaseModel):
     """A table of the file. Unknown keys are mistakes; values that were refused are never echoed by pydantic itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
-
-
-def seconds(value: Any) -> float:
-    """``"500 ms"``, ``"10s"``, ``"5 minutes"``; a bare number is seconds."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12:
-        return float(value)
-    parts = re.fullmatch(r"(\d+(?:\.\d+)?) *([a-z]*)", value.strip()) if isinstance(value, str) else None
-    unit = _UNITS.get(parts[2] or "s") if parts else None
-    if parts is None or unit is None:
-        raise ValueError('must be a duration such as "500 ms", "10 s", "5 minutes" or "3 days"')
-    return float(parts[1]) * _SECONDS[unit]
 
 
 def _size(value: Any) -> Any:

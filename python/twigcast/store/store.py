@@ -1,0 +1,378 @@
+"""The subscription store: who wants what, in versions."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+
+from twigcast.errors import OptionError
+from twigcast.store import tables
+from twigcast.store.checks import Checker
+from twigcast.store.database import Database, Writer, now
+from twigcast.store.errors import StoreError
+from twigcast.store.records import (
+    Changes,
+    PublisherRecord,
+    SubscriberRecord,
+    SubscriptionRecord,
+    check,
+    check_subscriber_id,
+    from_row,
+)
+from twigcast.store.targets import check_targets
+from twigcast.store.urls import DEFAULT
+
+_SUBSCRIPTIONS = tables.subscriptions.c
+_ENDED = tables.ended.c
+# Rows fetched at a time where all are read.
+PIECE = 10_000
+# Ids in one statement; databases limit how many parameters one may have.
+_IDS = 500
+
+
+class Store:
+    """Subscribers, subscriptions and publishers. Any thread may use it; any number of programs may share its database.
+
+    Every change is one transaction: it is stored whole, with a version of its own, or not at all.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._checker = Checker()
+
+    @classmethod
+    def open(cls, url: str = DEFAULT, *, create: bool = True, timeout: float = 30.0) -> Store:
+        """Opens a store, makes it where there is none. ``timeout``: seconds to wait for other writers."""
+        return cls(Database(url, create=create, timeout=timeout))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """Where it is, for people: without a password."""
+        return self.database.name
+
+    @property
+    def identity(self) -> str:
+        """Which store it is: another one, even at the same place, has versions of its own."""
+        with self.database.reading() as connection:
+            return self.database.meta(connection, "identity")
+
+    @property
+    def version(self) -> int:
+        with self.database.reading() as connection:
+            return self.database.version(connection)
+
+    # -- subscriptions -----------------------------------------------------------------------------------------------
+
+    def subscribe(self, query: str, *, id: str | None = None, **options: Any) -> SubscriptionRecord:
+        """Adds a subscription; without an ``id`` it gets one. ``options`` are the fields of ``SubscriptionRecord``.
+
+        The query is compiled first: a mistake raises QueryError, with the place, and stores nothing.
+        """
+        record = self._checked(id or _new_id(), query, options)
+
+        def add(writer: Writer) -> SubscriptionRecord:
+            self._check_subscriber(writer, record)
+            if self._find(writer, [record.id]):
+                text = f"there is a subscription {record.id!r} already"
+                raise OptionError("duplicate-id", text, hint="replace it, or choose another id")
+            return self._put(writer, record, "subscribe")
+
+        return self.database.write(add)
+
+    def replace(self, id: str, query: str, **options: Any) -> SubscriptionRecord:
+        """Puts another subscription in the place of one, in one step; what is not given has its default."""
+        record = self._checked(id, query, options)
+
+        def put(writer: Writer) -> SubscriptionRecord:
+            self._check_subscriber(writer, record)
+            self._end(writer, self._found(writer, [id]))
+            writer.connection.execute(delete(tables.subscriptions).where(_SUBSCRIPTIONS.id == id))
+            return self._put(writer, record, "replace")
+
+        return self.database.write(put)
+
+    def unsubscribe(self, *ids: str) -> None:
+        """Removes subscriptions, all or, if one is unknown, none."""
+
+        def remove(writer: Writer) -> None:
+            found = self._found(writer, ids)
+            self._end(writer, found)
+            for some in _pieces([record.id for record in found]):
+                writer.connection.execute(delete(tables.subscriptions).where(_SUBSCRIPTIONS.id.in_(some)))
+            if found:
+                writer.note("unsubscribe", found[0].id if len(found) == 1 else None, len(found))
+
+        self.database.write(remove)
+
+    def pause(self, *ids: str) -> int:
+        """Paused subscriptions match nothing until resumed. Returns how many were active."""
+        return self._turn(ids, "paused", "pause")
+
+    def resume(self, *ids: str) -> int:
+        return self._turn(ids, "active", "resume")
+
+    def subscription(self, id: str) -> SubscriptionRecord:
+        with self.database.reading() as connection:
+            rows = connection.execute(select(tables.subscriptions).where(_SUBSCRIPTIONS.id == id)).all()
+        if not rows:
+            raise _unknown([id])
+        return from_row(rows[0])
+
+    def subscriptions(self, *, subscriber: str | None = None, state: str | None = None) -> Iterator[SubscriptionRecord]:
+        """All of them, by id, as they are now; read as they are asked for."""
+        query = select(tables.subscriptions).order_by(_SUBSCRIPTIONS.id)
+        if subscriber is not None:
+            query = query.where(_SUBSCRIPTIONS.subscriber == subscriber)
+        if state is not None:
+            query = query.where(_SUBSCRIPTIONS.state == state)
+        with self.database.reading() as connection:
+            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
+
+    def __len__(self) -> int:
+        """How many subscriptions there are, paused ones too."""
+        with self.database.reading() as connection:
+            return int(connection.execute(select(func.count()).select_from(tables.subscriptions)).scalar_one())
+
+    # -- versions ----------------------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[int, Iterator[SubscriptionRecord]]:
+        """A version and the subscriptions that are active in it, read as they are asked for."""
+        reading = self._load()
+        version = next(reading)
+        assert isinstance(version, int)
+        return version, reading  # type: ignore[return-value]
+
+    def _load(self) -> Iterator[int | SubscriptionRecord]:
+        active = select(tables.subscriptions).where(_SUBSCRIPTIONS.state == "active").order_by(_SUBSCRIPTIONS.id)
+        with self.database.reading() as connection:
+            yield self.database.version(connection)
+            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(active))
+
+    def changes(self, since: int) -> Changes:
+        """What to do to get from the active subscriptions of a version to those of now."""
+        added = select(tables.subscriptions).where(_SUBSCRIPTIONS.version > since, _SUBSCRIPTIONS.state == "active")
+        with self.database.reading() as connection:
+            version = self._check_version(self.database.version(connection), since)
+            if version == since:
+                return Changes(version, [], [])
+            rows = connection.execute(added.order_by(_SUBSCRIPTIONS.version, _SUBSCRIPTIONS.id)).all()
+            removed = connection.execute(_removed(since).order_by(_ENDED.version, _ENDED.subscription))
+            return Changes(version, list(map(from_row, rows)), list(removed.scalars()))
+
+    def count_changes(self, since: int) -> int:
+        """How many subscriptions ``changes`` would tell of: whether a fresh start is cheaper."""
+        added = select(func.count()).where(_SUBSCRIPTIONS.version > since, _SUBSCRIPTIONS.state == "active")
+        with self.database.reading() as connection:
+            self._check_version(self.database.version(connection), since)
+            removed = select(func.count()).select_from(_removed(since).subquery())
+            return int(connection.execute(added).scalar_one()) + int(connection.execute(removed).scalar_one())
+
+    def _check_version(self, version: int, since: int) -> int:
+        if since > version:
+            text = f"{self.name}: the store is at version {version}, and changes since {since} are asked for"
+            raise StoreError("version-ahead", text, hint="is it another store, or an older copy of this one?")
+        return version
+
+    # -- subscribers -------------------------------------------------------------------------------------------------
+
+    def add_subscriber(
+        self, id: str, *, name: str = "", targets: Mapping[str, Mapping[str, str]] | None = None
+    ) -> SubscriberRecord:
+        """``targets``: where the subscriber wants deliveries, see ``twigcast.store.targets``."""
+        check_subscriber_id(id)
+        record = SubscriberRecord(id, name, datetime.fromisoformat(now()), check_targets(targets or {}))
+
+        def add(writer: Writer) -> SubscriberRecord:
+            if self._subscribers(writer.connection, id):
+                text = f"there is a subscriber {id!r} already"
+                raise OptionError("duplicate-subscriber", text)
+            values = {"name": name, "created": record.created.isoformat(), "targets": json.dumps(record.targets)}
+            writer.connection.execute(insert(tables.subscribers).values(id=id, **values))
+            writer.note("subscriber add", id)
+            return record
+
+        return self.database.write(add)
+
+    def set_targets(self, id: str, targets: Mapping[str, Mapping[str, str]]) -> None:
+        targets = check_targets(targets)
+
+        def change(writer: Writer) -> None:
+            self._subscriber(writer, id)
+            here = update(tables.subscribers).where(tables.subscribers.c.id == id)
+            writer.connection.execute(here.values(targets=json.dumps(targets)))
+            writer.note("subscriber targets", id)
+
+        self.database.write(change)
+
+    def remove_subscriber(self, id: str, *, with_subscriptions: bool = False) -> int:
+        """Returns how many subscriptions went too."""
+
+        def remove(writer: Writer) -> int:
+            self._subscriber(writer, id)
+            theirs = select(tables.subscriptions).where(_SUBSCRIPTIONS.subscriber == id)
+            found = [from_row(row) for row in writer.connection.execute(theirs)]
+            if found and not with_subscriptions:
+                text = f"the subscriber {id!r} has {len(found):,} subscriptions"
+                raise OptionError(
+                    "has-subscriptions", text, hint="unsubscribe them, or remove them with the subscriber"
+                )
+            self._end(writer, found)
+            writer.connection.execute(delete(tables.subscriptions).where(_SUBSCRIPTIONS.subscriber == id))
+            writer.connection.execute(delete(tables.subscribers).where(tables.subscribers.c.id == id))
+            writer.note("subscriber remove", id, 1 + len(found))
+            return len(found)
+
+        return self.database.write(remove)
+
+    def subscribers(self) -> list[SubscriberRecord]:
+        with self.database.reading() as connection:
+            return self._subscribers(connection)
+
+    def subscriber(self, id: str) -> SubscriberRecord:
+        with self.database.reading() as connection:
+            found = self._subscribers(connection, id)
+        if not found:
+            raise unknown_subscriber(id)
+        return found[0]
+
+    # -- publishers --------------------------------------------------------------------------------------------------
+
+    def put_publisher(self, publisher: PublisherRecord) -> None:
+        """Adds a publisher, or puts it in the place of the one with its id."""
+        if publisher.schema_kind not in ("dtd", "xsd"):
+            raise OptionError("bad-schema-kind", f"there is no schema kind {publisher.schema_kind!r}; it is dtd or xsd")
+        if publisher.on_invalid not in ("reject", "fallback", "trust"):
+            text = f"there is no on_invalid {publisher.on_invalid!r}; it is reject, fallback or trust"
+            raise OptionError("bad-on-invalid", text)
+        values = {key: getattr(publisher, key) for key in ("id", "stream", "schema", "schema_kind", "on_invalid")}
+
+        def put(writer: Writer) -> None:
+            writer.connection.execute(delete(tables.publishers).where(tables.publishers.c.id == publisher.id))
+            writer.connection.execute(insert(tables.publishers).values(**values))
+            writer.note("publisher put", publisher.id)
+
+        self.database.write(put)
+
+    def remove_publisher(self, id: str) -> None:
+        def remove(writer: Writer) -> None:
+            gone = writer.connection.execute(delete(tables.publishers).where(tables.publishers.c.id == id))
+            if not gone.rowcount:
+                raise OptionError("unknown-publisher", f"there is no publisher {id!r}")
+            writer.note("publisher remove", id)
+
+        self.database.write(remove)
+
+    def publishers(self) -> list[PublisherRecord]:
+        with self.database.reading() as connection:
+            rows = connection.execute(select(tables.publishers).order_by(tables.publishers.c.id))
+            return [PublisherRecord(*row) for row in rows]
+
+    # -- inside a transaction ----------------------------------------------------------------------------------------
+
+    def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
+        record = check(SubscriptionRecord(id, query, **options))
+        self._checker.one(record)
+        return record
+
+    def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
+        stored = replace(record, version=writer.version)
+        names = [column.name for column in tables.subscriptions.columns]
+        row = dict(zip(names, (*stored.row(), stored.version), strict=True))
+        writer.connection.execute(insert(tables.subscriptions).values(**row))
+        writer.note(op, record.id)
+        return stored
+
+    def _turn(self, ids: Iterable[str], state: str, op: str) -> int:
+        def turn(writer: Writer) -> int:
+            found = [record for record in self._found(writer, ids) if record.state != state]
+            self._end(writer, found)
+            for some in _pieces([record.id for record in found]):
+                here = update(tables.subscriptions).where(_SUBSCRIPTIONS.id.in_(some))
+                writer.connection.execute(here.values(state=state, version=writer.version))
+            if found:
+                writer.note(op, found[0].id if len(found) == 1 else None, len(found))
+            return len(found)
+
+        return self.database.write(turn)
+
+    def _end(self, writer: Writer, records: Iterable[SubscriptionRecord]) -> None:
+        """Notes that those which are active are so no more."""
+        rows = [
+            {"version": writer.version, "subscription": record.id, "since": record.version}
+            for record in records
+            if record.state == "active"
+        ]
+        if rows:
+            writer.connection.execute(insert(tables.ended), rows)
+
+    def _find(self, writer: Writer, ids: Iterable[str]) -> list[SubscriptionRecord]:
+        found: list[SubscriptionRecord] = []
+        for some in _pieces(list(dict.fromkeys(ids))):
+            rows = writer.connection.execute(select(tables.subscriptions).where(_SUBSCRIPTIONS.id.in_(some)))
+            found += map(from_row, rows)
+        return found
+
+    def _found(self, writer: Writer, ids: Iterable[str]) -> list[SubscriptionRecord]:
+        ids = list(ids)
+        found = self._find(writer, ids)
+        missing = set(ids) - {record.id for record in found}
+        if missing:
+            raise _unknown([id for id in ids if id in missing])
+        return found
+
+    def _check_subscriber(self, writer: Writer, record: SubscriptionRecord) -> None:
+        if record.subscriber is not None:
+            self._subscriber(writer, record.subscriber)
+
+    def _subscriber(self, writer: Writer, id: str) -> None:
+        if not self._subscribers(writer.connection, id):
+            raise unknown_subscriber(id)
+
+    def _subscribers(self, connection: Any, id: str | None = None) -> list[SubscriberRecord]:
+        query = select(tables.subscribers).order_by(tables.subscribers.c.id)
+        if id is not None:
+            query = query.where(tables.subscribers.c.id == id)
+        return [
+            SubscriberRecord(id, name, datetime.fromisoformat(created), json.loads(targets))
+            for id, name, created, targets in connection.execute(query)
+        ]
+
+
+def _removed(since: int) -> Any:
+    """What was active then and has ended. At most once each: a subscription is active in one interval at a time."""
+    return select(_ENDED.subscription).where(_ENDED.version > since, _ENDED.since <= since)
+
+
+def _unknown(ids: list[str]) -> OptionError:
+    more = f" (and {len(ids) - 1:,} more)" if len(ids) > 1 else ""
+    hint = "twigcast subscriptions lists them"
+    return OptionError("unknown-subscription", f"there is no subscription {ids[0]!r}{more}", hint=hint)
+
+
+def unknown_subscriber(id: str) -> OptionError:
+    return OptionError("unknown-subscriber", f"there is no subscriber {id!r}", hint=f"twigcast subscriber add {id}")
+
+
+def _new_id() -> str:
+    return f"s-{secrets.token_hex(8)}"
+
+
+def _pieces(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), _IDS):
+        yield ids[start : start + _IDS]

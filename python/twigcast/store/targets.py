@@ -1,0 +1,52 @@
+"""Where a subscriber wants deliveries, by kind of sink. A sink of that kind uses it instead of its own setting."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+
+from twigcast.errors import OptionError
+
+KEYS = {"webhook": ("url", "secret"), "kafka": ("topic",)}
+
+
+def check_targets(targets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """As they are stored; raises OptionError, which never shows a secret."""
+    for kind, settings in targets.items():
+        if kind not in KEYS:
+            raise OptionError("unknown-target", f"there is no target {kind!r}", hint=f"the targets: {', '.join(KEYS)}")
+        unknown = [key for key in settings if key not in KEYS[kind]]
+        if unknown or not all(isinstance(value, str) for value in settings.values()):
+            text = f"the target {kind!r} has strings for {', '.join(KEYS[kind])}"
+            raise OptionError("bad-target", text)
+    webhook = targets.get("webhook")
+    if webhook is not None:
+        check_url(webhook.get("url", ""))
+        if "secret" in webhook:
+            check_secret(webhook["secret"])
+    if "kafka" in targets and not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", targets["kafka"].get("topic", "")):
+        raise OptionError("bad-target", "a topic's name is made of letters, digits, '.', '_' and '-'")
+    return {kind: dict(settings) for kind, settings in targets.items()}
+
+
+def check_url(url: str) -> str:
+    if not re.fullmatch(r"https?://[^/?#@\s]+([/?#]\S*)?", url):
+        raise BadTarget("bad-target", "a webhook's URL is an http:// or https:// URL without a user or password in it")
+    return url
+
+
+def check_secret(secret: str) -> bytes:
+    """The key that a Standard Webhooks secret stands for."""
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        key = b""
+    if not 24 <= len(key) <= 64:
+        hint = "make one with: echo whsec_$(openssl rand -base64 32)"
+        raise BadTarget("bad-secret", "a webhook's secret is 'whsec_' and 24 to 64 bytes in base64", hint=hint)
+    return key
+
+
+class BadTarget(OptionError, ValueError):
+    """Also a ValueError, which is what pydantic collects."""
