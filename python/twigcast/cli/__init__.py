@@ -18,7 +18,9 @@ COMMANDS = {
     "explain": "Show how a query is evaluated.",
     "test": "Tell whether a query matches messages, and if not, why.",
     "generate": "Generate documents and queries from a DTD.",
-    "run": "Match the messages of a folder on Spark, live or once.",
+    "run": "Run a pipeline, or the messages of a folder, on Spark.",
+    "status": "Show what a pipeline is doing.",
+    "replay": "Run archived messages through a pipeline again.",
     "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
 }
 

@@ -23,7 +23,9 @@ from twigcast.spark.failures import cause
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.session import session
 from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
+from twigcast.spark.jars import kafka_connector
 from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
+from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
@@ -72,6 +74,25 @@ def check(settings: config.Pipeline) -> None:
         except TwigcastError as error:
             error.text = f"stream {name!r}: {error.text}"
             raise
+
+
+def pipeline_session(
+    settings: config.Pipeline,
+    *,
+    master: str | None = None,
+    cores: int | None = None,
+    ui: bool = False,
+    once: bool = False,
+    log: Path | None = None,
+) -> SparkSession:
+    """A session with what the configuration needs: Spark's own settings, and the connectors of its streams."""
+    options = dict(settings.spark.options)
+    kafka = any(isinstance(stream, config.Kafka) for stream in settings.streams.values())
+    if kafka and not options.keys() & {"spark.jars", "spark.jars.packages"}:
+        options["spark.jars"] = ",".join(map(str, kafka_connector()))
+    quick = once or settings.trigger.once
+    master = master or settings.spark.master
+    return session(app="twigcast", master=master, cores=cores, ui=ui, quick=quick, log=log, settings=options)
 
 
 class Run:
@@ -131,7 +152,7 @@ class Run:
 
     def _session(self) -> SparkSession:
         if self._spark is None:
-            return session(quick=self.once, settings=self.settings.spark.options, master=self.settings.spark.master)
+            return pipeline_session(self.settings, once=self.once)
         return self._spark() if callable(self._spark) else self._spark
 
     def _stream(self, spark: SparkSession, name: str, log: Log) -> StreamRun:
@@ -179,13 +200,16 @@ class StreamRun:
     run: Run
     name: str
     source: Source
-    time: object
+    time: EventTime
     log: Log
     checkpoint: Path
     archive: Archive | None
     stopping: threading.Event = field(default_factory=threading.Event)
     busy: threading.Lock = field(default_factory=threading.Lock)
     last: Progress | None = None
+    at: float = 0.0
+    """When the last batch was committed."""
+    total: Counts = field(default_factory=Counts)
 
     def start(self) -> StreamingQuery:
         writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(self.name)
@@ -207,7 +231,7 @@ class StreamRun:
                 frame = self.source.complete(frame, self.checkpoint, batch)
             writer = LogWriter(str(self.log.staging), self.name)
             task = DeliverTask(
-                self.source.load, self.time, self.name, published.shards[0], writer, self.archive  # type: ignore[arg-type]
+                self.source.load, self.time, self.name, published.shards[0], writer, self.archive
             )
             counts = commit_batch(frame, task, published, self.log, batch)
             self._tell(batch, counts, time.monotonic() - began, published)
@@ -219,6 +243,8 @@ class StreamRun:
             run.total.add(counts)
             total = Counts()
             total.add(run.total)
+        self.total.add(counts)
+        self.at = time.time()
         self.last = Progress(
             self.name, batch, counts, seconds, published.version, published.subscriptions, total
         )

@@ -87,7 +87,7 @@ def session(
         conf.set(key, value)
 
     log_path = log or _log_for_this_run()
-    with log_path.open("ab") as printed, _environment(local):
+    with log_path.open("ab") as printed, _environment(local, conf.get("spark.pyspark.python")):
         try:
             # A session (in the sense of POSIX) of its own: Ctrl-C is for us to handle, the workers must not die of it.
             # The JVM ends when its standard input does, hence with us.
@@ -117,7 +117,7 @@ def _log_for_this_run() -> Path:
 
 
 @contextmanager
-def _environment(local: bool) -> Iterator[None]:
+def _environment(local: bool, python: str | None = None) -> Iterator[None]:
     """Environment variables that PySpark reads while it starts, put back afterwards."""
     wanted = {"SPARK_LAUNCHER_OPTS": shlex.join([*QUICK, "-Xshare:auto"])}
     if local:
@@ -125,6 +125,8 @@ def _environment(local: bool) -> Iterator[None]:
         wanted["PYSPARK_PYTHON"] = sys.executable
         root = str(Path(__file__).resolve().parents[2])
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    elif python is not None:
+        wanted["PYSPARK_PYTHON"] = python  # Spark itself heeds the setting with spark-submit only
     if "utf" not in locale.getpreferredencoding(False).lower() or not _locale_is_utf8():
         # The JVM cannot name a file with letters outside of its locale.
         wanted["LC_ALL"] = "C.UTF-8"
