@@ -123,7 +123,10 @@ class Screen:
             f"{progress.subscriptions:,} subscriptions (version {progress.version})"
         )
         for sink in self.run.runner.status() if self.run is not None else ():
-            text += f"; {sink.text()}" if sink.text() else ""
+            if sink.failing_since is not None:
+                text += f"; {sink.sink} fails: {sink.error}"
+            elif sink.lag > 1 or sink.waiting:
+                text += f"; {sink.sink} is {sink.lag} batches behind, {sink.waiting:,} waiting"
         self._show(text)
 
     def _show(self, text: str, always: bool = False) -> None:

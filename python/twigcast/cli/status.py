@@ -49,7 +49,10 @@ def gather(settings: config.Pipeline) -> dict[str, Any]:
     except FileNotFoundError:
         return found
     found["running"] = found["running"] and time.time() - found["written"] < STALE
-    found["dead"] = DeadLetters.count_at(settings.state.dead)
+    if settings.state.dead.exists():
+        letters = DeadLetters(settings.state.dead)
+        found["dead"] = letters.count()
+        letters.close()
     return found
 
 
@@ -76,10 +79,10 @@ def show(found: dict[str, Any]) -> None:
         texts = [f"{number:,.0f}" for number in numbers]
         streams.add_row(name, str(of["batch"]), *texts, str(of["version"]), f"{of['subscriptions']:,}")
     console.print(streams)
-    sinks = Table("sink", "behind", "waiting", "state")
+    sinks = Table("sink", "behind", "waiting", "held back", "state")
     for sink in found["sinks"]:
         failing = sink["failing_since"]
         state = "ok" if not failing else f"failing for {time.time() - failing:,.0f} s: {sink['error']}"
-        sinks.add_row(sink["name"], f"{sink['lag']:,} batches", f"{sink['waiting']:,}", state)
+        sinks.add_row(sink["sink"], f"{sink['lag']:,} batches", f"{sink['waiting']:,}", f"{sink['held']:,}", state)
     console.print(sinks)
     click.echo(f"dead letters: {found['dead']:,}")

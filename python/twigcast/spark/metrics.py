@@ -83,10 +83,10 @@ class _Sinks:
         }
         run = self._metrics.run
         for sink in run.runner.status() if run is not None else ():
-            families["lag_batches"].add_metric([sink.name], sink.lag)
-            families["waiting"].add_metric([sink.name], sink.waiting)
+            families["lag_batches"].add_metric([sink.sink], sink.lag)
+            families["waiting"].add_metric([sink.sink], sink.waiting)
             since = sink.failing_since
-            families["failing"].add_metric([sink.name], 0 if since is None else time.time() - since)
+            families["failing"].add_metric([sink.sink], 0 if since is None else time.time() - since)
         store = GaugeMetricFamily("twigcast_store_failing", "1: the store cannot be reached.")
         store.add_metric([], int(run is not None and run.live.failing is not None))
         yield from (*families.values(), store)

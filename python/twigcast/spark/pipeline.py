@@ -6,7 +6,6 @@ is all that can fail or be repeated. Sinks consume committed batches in threads 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from twigcast.spark.sources import Source, event_time_of, local_folder, source_o
 from twigcast.spark.jars import kafka_connector
 from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
 from twigcast.spark.sources.event_time import EventTime
+from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = logging.getLogger(__name__)
+REDRIVE = "redrive"
+"""The folder of messages that were put back, and the end of their logs' names."""
+REDRIVE_FILES = 1_000
+LOOK_EVERY = 2.0
+"""Seconds between two looks for messages that were put back, and for replays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,6 @@ class Watch:
 
 def check(settings: config.Pipeline) -> None:
     """What can be found wrong without starting anything: folders, paths, record names."""
-    from twigcast.spark.sources.files import check_record
-
     for name, stream in settings.streams.items():
         try:
             event_time_of(stream).check()
@@ -133,7 +135,8 @@ class Run:
             for name, of in logs.items():
                 _check_state(of, state.checkpoints / name)
             self.runner = Runner(settings, store)
-            spark = self._session()
+            self._stack = stack
+            self.spark = spark = self._session()
             ship = None if _is_local(spark) else spark.sparkContext.addFile
             self.live = LiveSet(
                 store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship
@@ -166,9 +169,10 @@ class Run:
         return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
 
     def _queries(self) -> None:
-        queries = []
+        queries: list[StreamingQuery] = []
         try:
-            for stream in self.streams.values():
+            self._redrive()
+            for stream in list(self.streams.values()):
                 queries.append(stream.start())
             self._wait(queries)
         finally:
@@ -177,15 +181,49 @@ class Run:
             for query in queries:
                 _stop(query)
 
+    def _redrive(self) -> list[StreamRun]:
+        """A query for each stream that refused messages have been put back for, once there are some."""
+        new = []
+        for name in self.settings.streams:
+            folder, log_name = self.settings.state.path / REDRIVE / name, f"{name}.{REDRIVE}"
+            if log_name in self.streams or not folder.is_dir():
+                continue
+            of = self._stack.enter_context(Log(self.settings.state.log, log_name).claimed())
+            checkpoint = self.settings.state.checkpoints / log_name
+            _check_state(of, checkpoint)
+            limits = self.settings.limits.limits()
+            source = files(self.spark, folder, max_bytes=limits.max_bytes, max_files=REDRIVE_FILES, clean=True)
+            run = StreamRun(self, name, source, event_time_of(self.settings.streams[name]), of, checkpoint, None)
+            self.streams[log_name] = run
+            new.append(run)
+        self._follow()
+        return new
+
+    def _follow(self) -> None:
+        """Sinks also follow the logs of messages that were put back, and of replays."""
+        logs = dict(self.runner.logs)
+        for folder in self.settings.state.log.iterdir():
+            if folder.name not in logs and any(folder.glob("batch-*.json")):
+                logs[folder.name] = Log(self.settings.state.log, folder.name)
+        if len(logs) > len(self.runner.logs):
+            self.runner.logs = logs  # in one step: threads are looking at it
+            self.runner.wake()
+
     def _wait(self, queries: list[StreamingQuery]) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         hint = "nothing is lost: a restart goes on here"
         running = list(queries)
+        looked = time.monotonic()
         try:
             # Short waits: a signal handler of Python runs only between them.
             while running and not self.stop.is_set():
+                if not self.once and time.monotonic() - looked > LOOK_EVERY:
+                    looked = time.monotonic()
+                    fresh = [stream.start() for stream in self._redrive()]
+                    queries += fresh
+                    running += fresh
                 running = [query for query in running if not query.awaitTermination(0.2 / len(running))]  # type: ignore[arg-type]
         except PySparkException as error:
             raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error

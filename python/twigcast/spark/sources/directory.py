@@ -43,8 +43,13 @@ _COMPLETE = r"path not like '%.tmp' and path not rlike '/[._][^/]*$'"
 MESSAGES = pa.schema([("id", pa.string()), ("xml", pa.binary()), ("error", ERROR)])
 
 
-def listing(spark: SparkSession, inbox: Path, *, glob: str | None = None, max_files: int | None = None) -> DataFrame:
-    """The files of a folder and below as a stream of (path, length), ``max_files`` of them per micro-batch."""
+def listing(
+    spark: SparkSession, inbox: Path, *, glob: str | None = None, max_files: int | None = None, clean: bool = False
+) -> DataFrame:
+    """The files of a folder and below as a stream of (path, length), ``max_files`` of them per micro-batch.
+
+    With ``clean`` files are deleted once they are done.
+    """
     reader = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
@@ -57,6 +62,8 @@ def listing(spark: SparkSession, inbox: Path, *, glob: str | None = None, max_fi
         reader = reader.option("pathGlobFilter", glob)
     if max_files is not None:
         reader = reader.option("maxFilesPerTrigger", max_files)
+    if clean:
+        reader = reader.option("cleanSource", "delete")
     # The content is not selected, hence not read.
     return reader.load(_escaped(inbox)).select("path", "length").where(_COMPLETE)
 

@@ -54,13 +54,17 @@ def files(
     max_files: int | None = None,
     max_bytes: int = LARGEST,
     namespaces: dict[str, str] | None = None,
+    clean: bool = False,
 ) -> Source:
-    """The messages in the files of a folder and below, as they appear. ``record`` is a path from the root's children."""
+    """The messages in the files of a folder and below, as they appear.
+
+    ``record`` names the children of the root that are messages. With ``clean`` files are deleted once they are done.
+    """
     folder = check_inbox(folder)
     if kind == "records":
         check_record(record, namespaces or {})
     load = LoadFiles(str(folder), kind, record, max_bytes, tuple(sorted((namespaces or {}).items())))
-    return Source(listing(spark, folder, glob=glob, max_files=max_files), load, with_empty_files)
+    return Source(listing(spark, folder, glob=glob, max_files=max_files, clean=clean), load, with_empty_files)
 
 
 def with_empty_files(found: DataFrame, checkpoint: Path, batch: int) -> DataFrame:

@@ -32,6 +32,8 @@ class DeliverTask:
     archive: Archive | None = None
     first: bool = True
     """The first shard's task: the one that counts the messages, keeps the refused ones, and the archive."""
+    again: bool = False
+    """The messages have been through before: those that are refused are in the dead letter already."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = held_at(self.version)
@@ -61,7 +63,7 @@ class DeliverTask:
             for outcome in asked:
                 rejected = outcome.rejected
                 if rejected is not None:
-                    if self.first:
+                    if self.first and not self.again:
                         part.reject(_dead(batch, rejected))
                     if len(rejected.ids) == len(outcome.ids):
                         continue
