@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twigcast.delivery.files import claimed, make_folder, replace, sync_folder
+from twigcast.delivery.files import FRESH, claimed, make_folder, replace, sync_folder
 from twigcast.errors import OptionError, TwigcastError
 
 KINDS = ("messages", "deliveries", "dead")
@@ -150,7 +150,7 @@ class Log:
     def claimed(self) -> Iterator[Log]:
         """Ours alone, with nothing of an earlier run left but its committed batches."""
         with claimed(self.folder):
-            self._clear()
+            self._recover()
             shutil.rmtree(self.staging.parent, ignore_errors=True)
             make_folder(self.staging)
             try:
@@ -207,7 +207,10 @@ class Log:
         """The committed batches with higher numbers, in order, but for the forgotten ones."""
         after = max(after, self.forgotten)
         for number in sorted(number for number in self._numbers(_LEDGER) if number > after):
-            ledger = json.loads(self._ledger(number).read_bytes())
+            try:
+                ledger = json.loads(self._ledger(number).read_bytes())
+            except FileNotFoundError:  # forgotten since, by the process that owns the log
+                continue
             yield LogBatch(self._folder(number), self.stream, number, ledger)
 
     def forget(self, upto: int) -> None:
@@ -215,18 +218,23 @@ class Log:
         upto = min(upto, self.last)
         if upto > self.forgotten:
             replace(self.folder / "forgotten.json", json.dumps({"batch": upto}).encode())
-            self._clear()
+            self._drop(upto)
 
-    def _clear(self) -> None:
-        forgotten, ledgers = self.forgotten, set(self._numbers(_LEDGER))
-        last = max(ledgers, default=-1)
-        for number in ledgers:
-            if number <= forgotten and number != last:
-                self._ledger(number).unlink(missing_ok=True)
+    def _drop(self, upto: int) -> None:
+        # Another thread may be committing a batch meanwhile, hence nothing beyond is touched.
+        last = self.last
         for number in self._numbers(_BATCH):
-            if number <= forgotten or number not in ledgers:
+            if number <= upto:
                 shutil.rmtree(self._folder(number), ignore_errors=True)
-        for stray in self.folder.glob(".*.tmp"):
+        for number in self._numbers(_LEDGER):
+            if number <= upto and number != last:
+                self._ledger(number).unlink(missing_ok=True)
+
+    def _recover(self) -> None:
+        self._drop(self.forgotten)
+        for number in set(self._numbers(_BATCH)) - set(self._numbers(_LEDGER)):
+            shutil.rmtree(self._folder(number), ignore_errors=True)
+        for stray in self.folder.glob(f".*{FRESH}"):
             stray.unlink(missing_ok=True)
 
     def _folder(self, batch: int) -> Path:

@@ -1,0 +1,65 @@
+"""A SQLite file shared by the threads of a pipeline, and by the command line beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from twigcast.delivery.files import make_folder
+from twigcast.errors import TwigcastError
+
+MAX_BLOB = 900_000_000
+"""Bytes of one value; SQLite's own limit is 1,000,000,000 for a whole row."""
+
+_WAIT = 30.0
+
+
+class Database:
+    """One connection under a lock: SQLite has one writer at a time anyway, and transactions here are short."""
+
+    def __init__(self, path: Path, schema: str) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        try:
+            make_folder(path.parent)
+            self._connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            # What is acknowledged stays so after a loss of power: batches are deleted from the log on its word.
+            self._connection.execute("PRAGMA synchronous = FULL")
+            with self.transaction():
+                for statement in schema.split(";"):
+                    self._connection.execute(statement)
+        except (OSError, sqlite3.Error) as error:
+            raise TwigcastError("bad-state", f"cannot open {path}: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing of it."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # SQLite ends it by itself on some errors, such as a full disk
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, None if there is none."""
+        with self._lock:
+            row = self._connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

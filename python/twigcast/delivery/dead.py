@@ -1,0 +1,204 @@
+"""The dead letter (``dead.db``): every message that was refused and every delivery that failed, whole, with the reason.
+
+A letter stays until it is redriven or deleted. A message goes back as a file into the redrive folder, which the
+pipeline reads as one more source of its stream; a delivery goes back to its sink by way of the outbox.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+from twigcast.delivery.database import Database
+from twigcast.delivery.files import make_folder, replace
+from twigcast.delivery.log import LogBatch
+from twigcast.delivery.outbox import Outbox, Waiting
+from twigcast.errors import OptionError
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS cursors (stream TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS letters (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+    stream TEXT, message TEXT, time INTEGER, headers TEXT,
+    reason TEXT NOT NULL, text TEXT, line INTEGER, column INTEGER, offset INTEGER,
+    sink TEXT, delivery TEXT, subscription TEXT, subscriber TEXT,
+    attempts INTEGER NOT NULL, created REAL NOT NULL, redriven REAL, original BLOB, file TEXT);
+CREATE INDEX IF NOT EXISTS letters_created ON letters (created)
+"""
+
+LARGE = 64 << 20
+"""From so many bytes on an original is a file of its own beside the database."""
+
+Kind = Literal["message", "delivery"]
+_SHOWN = (
+    "id, kind, stream, message, time, headers, reason, text, line, column, offset,"
+    " sink, delivery, subscription, subscriber, attempts, created, redriven"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A refused message, or a delivery that failed; without its original."""
+
+    id: int
+    kind: Kind
+    stream: str | None
+    message: str | None
+    time: int | None
+    headers: dict[str, str]
+    reason: str
+    text: str | None
+    line: int | None
+    column: int | None
+    offset: int | None
+    sink: str | None
+    delivery: str | None
+    subscription: str | None
+    subscriber: str | None
+    attempts: int
+    created: float
+    redriven: float | None
+
+
+class DeadLetters:
+    def __init__(self, path: Path) -> None:
+        self._large = path.parent / "dead"
+        self.database = Database(path, SCHEMA)
+
+    def cursor(self, stream: str) -> int:
+        """The last batch of a stream whose refused messages are here."""
+        found = self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,))
+        return -1 if found is None else int(found)
+
+    def take(self, batch: LogBatch) -> None:
+        """The refused messages of a batch, once."""
+        with self.database.transaction() as db:
+            row = db.execute("SELECT batch FROM cursors WHERE stream = ?", (batch.stream,)).fetchone()
+            if row is not None and row[0] >= batch.batch:
+                return
+            for number, letter in enumerate(_refused(batch)):
+                self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"})
+            db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?)", (batch.stream, batch.batch))
+
+    def add(self, sink: str, failed: Iterable[tuple[Waiting, str, str]]) -> None:
+        """Deliveries that a sink has given up, each with a reason and the last error. Again is harmless."""
+        with self.database.transaction() as db:
+            for waiting, reason, text in failed:
+                key = f"delivery/{sink}/{waiting.delivery}"
+                # One that was redriven and failed again is the same letter, open again.
+                again = db.execute(
+                    "UPDATE letters SET redriven = NULL, reason = ?, text = ?, attempts = attempts + ?"
+                    " WHERE key = ? AND redriven IS NOT NULL",
+                    (reason, text, waiting.attempts, key),
+                ).rowcount
+                if again:
+                    continue
+                letter = {
+                    "key": key, "kind": "delivery", "stream": waiting.stream, "message": waiting.message,
+                    "time": waiting.time, "headers": json.dumps(waiting.headers), "reason": reason, "text": text,
+                    "sink": sink, "delivery": waiting.delivery, "subscription": waiting.subscription,
+                    "subscriber": waiting.subscriber, "attempts": waiting.attempts, "original": waiting.content,
+                }  # fmt: skip
+                self._insert(db, letter)
+
+    def letters(
+        self,
+        *,
+        stream: str | None = None,
+        sink: str | None = None,
+        reason: str | None = None,
+        kind: Kind | None = None,
+        redriven: bool = False,
+        limit: int = -1,
+    ) -> list[Letter]:
+        """The newest first."""
+        wanted = {"stream": stream, "sink": sink, "reason": reason, "kind": kind}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        tests = [f"{name} = ?" for name in given] + ([] if redriven else ["redriven IS NULL"])
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        query = f"SELECT {_SHOWN} FROM letters{where} ORDER BY id DESC LIMIT ?"
+        return [_letter(row) for row in self.database.rows(query, (*given.values(), limit))]
+
+    def letter(self, id: int) -> Letter:
+        rows = self.database.rows(f"SELECT {_SHOWN} FROM letters WHERE id = ?", (id,))
+        if not rows:
+            raise OptionError("no-such-letter", f"there is no dead letter {id}", hint="twigcast dead list shows them")
+        return _letter(rows[0])
+
+    def original(self, id: int) -> bytes | None:
+        """The bytes of the message or of what was to be delivered; None where they were never read."""
+        row = self.database.rows("SELECT original, file FROM letters WHERE id = ?", (id,))[0]
+        if row["file"] is not None:
+            return (self._large / str(row["file"])).read_bytes()
+        return None if row["original"] is None else bytes(row["original"])
+
+    def count(self) -> int:
+        """Letters that nobody has dealt with."""
+        return int(self.database.value("SELECT count(*) FROM letters WHERE redriven IS NULL"))
+
+    def counts(self) -> dict[str, int]:
+        """Open letters per reason."""
+        rows = self.database.rows("SELECT reason, count(*) AS n FROM letters WHERE redriven IS NULL GROUP BY reason")
+        return {row["reason"]: row["n"] for row in rows}
+
+    def redrive(self, letter: Letter, outbox: Outbox, inbox: Path) -> None:
+        """Put a letter back where it came from: a message into ``inbox/<stream>/``, a delivery to its sink."""
+        original = self.original(letter.id)
+        if original is None:
+            text = f"dead letter {letter.id} has no content: the message was refused unread"
+            raise OptionError("no-content", text, hint="send it again from where it came")
+        if letter.kind == "message":
+            folder = inbox / str(letter.stream)
+            make_folder(folder)
+            replace(folder / f"dead-{letter.id}-{int(time.time() * 1000)}.xml", original)
+        else:
+            waiting = Waiting(
+                0, str(letter.delivery), str(letter.stream), str(letter.message), letter.time, letter.headers,
+                str(letter.subscription), letter.subscriber, original,
+            )  # fmt: skip
+            outbox.put_back(str(letter.sink), waiting)
+        with self.database.transaction() as db:
+            db.execute("UPDATE letters SET redriven = ? WHERE id = ?", (time.time(), letter.id))
+
+    def delete(self, ids: Sequence[int]) -> None:
+        with self.database.transaction() as db:
+            for id in ids:
+                row = db.execute("SELECT file FROM letters WHERE id = ?", (id,)).fetchone()
+                db.execute("DELETE FROM letters WHERE id = ?", (id,))
+                if row is not None and row["file"] is not None:
+                    (self._large / row["file"]).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _insert(self, db: sqlite3.Connection, letter: dict[str, Any]) -> None:
+        original = letter["original"]
+        if original is not None and len(original) >= LARGE:
+            name = blake2b(letter["key"].encode(), digest_size=16).hexdigest()
+            make_folder(self._large)
+            replace(self._large / name, original)
+            letter = {**letter, "original": None, "file": name}
+        letter = {"created": time.time(), **letter}
+        marks = ", ".join("?" * len(letter))
+        db.execute(f"INSERT OR IGNORE INTO letters ({', '.join(letter)}) VALUES ({marks})", tuple(letter.values()))
+
+
+def _refused(batch: LogBatch) -> Iterator[dict[str, Any]]:
+    for rows in batch.dead():
+        times = rows.column("time")
+        for place in range(len(rows)):
+            row = rows.slice(place, 1).drop_columns(["time"]).to_pylist()[0]
+            yield {
+                **row, "kind": "message", "time": times[place].value, "attempts": 1,
+                "headers": json.dumps(dict(row["headers"] or ())), "reason": row["reason"] or "unknown",
+            }  # fmt: skip
+
+
+def _letter(row: sqlite3.Row) -> Letter:
+    return Letter(**{**dict(row), "headers": json.loads(row["headers"] or "{}")})

@@ -1,0 +1,177 @@
+"""Deliveries that wait: for their digest, or because they were put back. They leave in releases.
+
+A release is a numbered set of held deliveries. It is fixed, durably, before a sink sees it, and deleted when the sink
+has taken it; so after a crash the sink gets the same one again, as a batch of the stream ``_held``, and its usual
+protection against repeated batches does the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from hashlib import blake2b
+from itertools import groupby
+from xml.sax.saxutils import quoteattr
+
+import pyarrow as pa
+from lxml import etree
+
+from twigcast.delivery.log import Piece
+from twigcast.delivery.outbox import Outbox, Waiting
+from twigcast.delivery.sinks.base import Batch
+from twigcast.delivery.writer import DELIVERIES, MESSAGES
+
+STREAM = "_held"
+RELEASE_BYTES = 32 << 20
+"""Bytes of a release, roughly; what is due beyond goes with the next one."""
+DIGEST_BYTES = 16 << 20
+
+
+def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | None:
+    """The number of the release to deliver now: one that was not finished, or a new one; None if nothing is due."""
+    with outbox.database.transaction() as db:
+        query = "SELECT min(release) FROM held WHERE sink = ? AND release IS NOT NULL"
+        unfinished = db.execute(query, (sink,)).fetchone()[0]
+        if unfinished is not None:
+            return int(unfinished)
+        due = db.execute(
+            "SELECT subscription, alone FROM held WHERE sink = ? AND release IS NULL"
+            " GROUP BY subscription, alone HAVING min(due) <= ? OR count(*) >= ?",
+            (sink, now, digest_count),
+        ).fetchall()
+        if not due:
+            return None
+        key = f"release/{sink}"
+        last = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        number = 0 if last is None else int(last[0]) + 1
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(number)))
+        size = 0
+        for subscription, alone in due:
+            rows = db.execute(
+                "SELECT held.id, length(content) FROM held JOIN bodies ON bodies.id = body"
+                " WHERE sink = ? AND release IS NULL AND subscription = ? AND alone = ? ORDER BY held.id",
+                (sink, subscription, alone),
+            ).fetchall()
+            for id, length in rows:
+                if size and size + length > RELEASE_BYTES:
+                    return number
+                size += length
+                db.execute("UPDATE held SET release = ?, released = ? WHERE id = ?", (number, now, id))
+        return number
+
+
+def next_due(outbox: Outbox, sink: str) -> float | None:
+    """When the next release may be due, not counting digests that are full."""
+    query = "SELECT min(due) FROM held WHERE sink = ?"
+    found = outbox.database.value(query, (sink,))
+    return None if found is None else float(found)
+
+
+def batch_of(outbox: Outbox, sink: str, number: int, digest_count: int) -> Batch:
+    """A release as what sinks take."""
+    query = "SELECT released FROM held WHERE sink = ? AND release = ?"
+    released = outbox.database.value(query, (sink, number)) or time.time()
+
+    def pieces() -> Iterator[Piece]:
+        going = outbox.of_release(sink, number)
+        waiting = [single for single, alone in going if alone]
+        held = [single for single, alone in going if not alone]
+        for _, group in groupby(held, key=lambda single: single.subscription):
+            waiting += _digests(list(group), digest_count)
+        if waiting:
+            yield piece_of(waiting)
+
+    return Batch(STREAM, number, released, pieces)
+
+
+def piece_of(waiting: list[Waiting]) -> Piece:
+    """Single deliveries as the rows that sinks take."""
+    messages = pa.RecordBatch.from_pydict(
+        {
+            "message": [single.message for single in waiting],
+            "stream": [single.stream for single in waiting],
+            "time": [single.time for single in waiting],
+            "headers": [list(single.headers.items()) for single in waiting],
+            "xml": [single.content for single in waiting],
+        },
+        schema=MESSAGES,
+    )
+    deliveries = pa.RecordBatch.from_pydict(
+        {
+            "delivery": [single.delivery for single in waiting],
+            "row": list(range(len(waiting))),
+            "subscription": [single.subscription for single in waiting],
+            "subscriber": [single.subscriber for single in waiting],
+            "payload": [None] * len(waiting),
+            "max_delay": [None] * len(waiting),
+        },
+        schema=DELIVERIES,
+    )
+    return Piece(messages, deliveries)
+
+
+def _digests(waiting: list[Waiting], most: int) -> Iterator[Waiting]:
+    """The deliveries of one subscription as messages of bounded size and count."""
+    start, size = 0, 0
+    for place, single in enumerate(waiting):
+        if place > start and (place - start >= most or size + len(single.content) > DIGEST_BYTES):
+            yield digest(waiting[start:place])
+            start, size = place, 0
+        size += len(single.content)
+    yield digest(waiting[start:])
+
+
+def digest(parts: list[Waiting]) -> Waiting:
+    """One message that holds others. Its id is made of theirs."""
+    hasher = blake2b(digest_size=20)
+    for single in parts:
+        hasher.update(single.delivery.encode() + b"\0")
+    id = hasher.hexdigest()
+    first, last = parts[0], max(parts, key=lambda single: single.time or 0)
+    streams = {single.stream for single in parts}
+    content = b"".join(
+        [
+            f"<digest subscription={quoteattr(first.subscription)} count='{len(parts)}'>\n".encode(),
+            *(_entry(single) for single in parts),
+            b"</digest>\n",
+        ]
+    )
+    headers = {"twigcast-digest": str(len(parts))}
+    stream = streams.pop() if len(streams) == 1 else STREAM
+    return Waiting(
+        first.id, id, stream, f"digest-{id}", last.time, headers, first.subscription, first.subscriber, content
+    )
+
+
+def _entry(single: Waiting) -> bytes:
+    attributes = f"delivery={quoteattr(single.delivery)} message={quoteattr(_xml_text(single.message))}"
+    attributes += f" stream={quoteattr(single.stream)}"
+    if single.time is not None:
+        moment = datetime.fromtimestamp(single.time / 1e6, timezone.utc)
+        attributes += f" time='{moment.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}'"
+    return f"<entry {attributes}>".encode() + _embedded(single.content) + b"</entry>\n"
+
+
+def _embedded(content: bytes) -> bytes:
+    """What can stand inside of an element for a message: no declaration, no document type, UTF-8."""
+    # Entities that the message itself declares are replaced; the reader has bounded what they may grow to.
+    parser = etree.XMLParser(resolve_entities="internal", no_network=True, huge_tree=True)
+    try:
+        root = etree.fromstring(content, parser)
+        embedded: bytes = etree.tostring(root, encoding="UTF-8", xml_declaration=False, with_tail=False)
+        return embedded
+    except etree.XMLSyntaxError:
+        pass
+    try:  # several nodes, or text
+        fragment = b"<f>" + content + b"</f>"
+        etree.fromstring(fragment, parser)
+        return content
+    except etree.XMLSyntaxError:
+        import base64
+
+        return b"<base64>" + base64.b64encode(content) + b"</base64>"
+
+
+def _xml_text(text: str) -> str:
+    return "".join(c if c >= " " else "\ufffd" for c in text)

@@ -1,0 +1,262 @@
+"""The durable outbox (``outbox.db``): how far each sink is, what waits to be sent, and what is held back.
+
+``queue`` has deliveries that a sink sends one by one, at its own pace (webhooks). ``held`` has those that are not due:
+for digests, and deliveries that come back from the dead letter. A body is kept once per batch and sink.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from twigcast.delivery.database import Database
+from twigcast.delivery.log import Piece
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cursors (
+    sink TEXT, stream TEXT, batch INTEGER NOT NULL, PRIMARY KEY (sink, stream)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS health (
+    sink TEXT PRIMARY KEY, since REAL NOT NULL, attempts INTEGER NOT NULL, error TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS bodies (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS queue (
+    id INTEGER PRIMARY KEY, sink TEXT NOT NULL, delivery TEXT NOT NULL, target TEXT NOT NULL,
+    stream TEXT, message TEXT, time INTEGER, headers TEXT, subscription TEXT, subscriber TEXT,
+    body INTEGER NOT NULL, created REAL NOT NULL, next REAL NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, error TEXT,
+    UNIQUE (sink, delivery));
+CREATE INDEX IF NOT EXISTS queue_next ON queue (sink, target, next);
+CREATE INDEX IF NOT EXISTS queue_body ON queue (body);
+CREATE TABLE IF NOT EXISTS held (
+    id INTEGER PRIMARY KEY, sink TEXT NOT NULL, delivery TEXT NOT NULL,
+    stream TEXT, message TEXT, time INTEGER, headers TEXT, subscription TEXT, subscriber TEXT,
+    body INTEGER NOT NULL, due REAL NOT NULL, alone INTEGER NOT NULL, release INTEGER, released REAL,
+    UNIQUE (sink, delivery));
+CREATE INDEX IF NOT EXISTS held_due ON held (sink, release, subscription, due);
+CREATE INDEX IF NOT EXISTS held_body ON held (body)
+"""
+
+_COMMON = "stream, message, time, headers, subscription, subscriber, body"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A delivery by itself, out of the tables of an outbox."""
+
+    id: int
+    delivery: str
+    stream: str
+    message: str
+    time: int | None
+    """Microseconds since 1970."""
+    headers: dict[str, str]
+    subscription: str
+    subscriber: str | None
+    content: bytes
+    created: float = 0.0
+    attempts: int = 0
+
+
+class Outbox:
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path, SCHEMA)
+        with self.database.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('state', ?)", (uuid.uuid4().hex[:8],))
+
+    @property
+    def state(self) -> str:
+        """An id of the state folder, so that its batch numbers are not taken for those of another one."""
+        return str(self.database.value("SELECT value FROM meta WHERE key = 'state'"))
+
+    # -- cursors ------------------------------------------------------------------------------------------------------
+
+    def cursor(self, sink: str, stream: str) -> int:
+        """The last batch that a sink has taken, -1 if none."""
+        found = self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream))
+        return -1 if found is None else int(found)
+
+    def advance(self, db: sqlite3.Connection, sink: str, stream: str, batch: int) -> None:
+        """Part of a transaction that says what else goes with it."""
+        db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (sink, stream, batch))
+
+    # -- health -------------------------------------------------------------------------------------------------------
+
+    def failing(self, sink: str, error: str, since: float, attempts: int) -> None:
+        with self.database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO health VALUES (?, ?, ?, ?)", (sink, since, attempts, error))
+
+    def well(self, sink: str) -> None:
+        if self.database.value("SELECT 1 FROM health WHERE sink = ?", (sink,)):
+            with self.database.transaction() as db:
+                db.execute("DELETE FROM health WHERE sink = ?", (sink,))
+
+    def health(self, sink: str) -> tuple[float, int, str] | None:
+        """Since when a sink fails, how often it has, and why; None if it does not."""
+        rows = self.database.rows("SELECT since, attempts, error FROM health WHERE sink = ?", (sink,))
+        return (rows[0]["since"], rows[0]["attempts"], rows[0]["error"]) if rows else None
+
+    # -- the queue ----------------------------------------------------------------------------------------------------
+
+    def enqueue(self, sink: str, stream: str, batch: int, pieces: Iterable[Piece], by_subscriber: bool) -> None:
+        """Take a batch once: its deliveries and the fact that they were taken become durable together."""
+        if self.cursor(f"{sink}/queue", stream) >= batch:
+            return
+        now = time.time()
+        with self.database.transaction() as db:
+            for piece in pieces:
+                _insert(
+                    db,
+                    piece,
+                    "INSERT OR IGNORE INTO queue"
+                    f" (sink, delivery, target, created, next, {_COMMON}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    lambda delivery, subscriber, _: (
+                        sink, delivery, (subscriber or "") if by_subscriber else "", now, now,
+                    ),
+                )  # fmt: skip
+            self.advance(db, f"{sink}/queue", stream, batch)
+
+    def queued(self, sink: str) -> int:
+        return int(self.database.value("SELECT count(*) FROM queue WHERE sink = ?", (sink,)))
+
+    def targets(self, sink: str) -> dict[str, float]:
+        """When each target that something waits for is next to be tried."""
+        rows = self.database.rows("SELECT target, min(next) AS next FROM queue WHERE sink = ? GROUP BY target", (sink,))
+        return {row["target"]: row["next"] for row in rows}
+
+    def due(self, sink: str, target: str, now: float, limit: int, busy: Sequence[int] = ()) -> list[Waiting]:
+        """Deliveries to a target whose time has come, the longest waiting first, but for the ``busy`` ones."""
+        marks = ", ".join("?" * len(busy))
+        rows = self.database.rows(
+            "SELECT queue.*, content FROM queue JOIN bodies ON bodies.id = body"
+            f" WHERE sink = ? AND target = ? AND next <= ? AND queue.id NOT IN ({marks})"
+            " ORDER BY next, queue.id LIMIT ?",
+            (sink, target, now, *busy, limit),
+        )
+        return [_waiting(row, row["created"], row["attempts"]) for row in rows]
+
+    def next_due(self, sink: str, target: str, busy: Sequence[int] = ()) -> float | None:
+        marks = ", ".join("?" * len(busy))
+        query = f"SELECT min(next) FROM queue WHERE sink = ? AND target = ? AND id NOT IN ({marks})"
+        found = self.database.value(query, (sink, target, *busy))
+        return None if found is None else float(found)
+
+    def settle(self, done: Iterable[int], later: Iterable[tuple[int, float, int, str]] = ()) -> None:
+        """Forget what was sent; put off what was not: ``(id, next time, attempts, error)``."""
+        with self.database.transaction() as db:
+            db.executemany(
+                "UPDATE queue SET next = ?, attempts = ?, error = ? WHERE id = ?",
+                [(when, attempts, error, id) for id, when, attempts, error in later],
+            )
+            _delete(db, "queue", done)
+
+    # -- what is held -------------------------------------------------------------------------------------------------
+
+    def hold(self, db: sqlite3.Connection, sink: str, piece: Piece, committed: float) -> None:
+        """Keep deliveries until ``max_delay`` after the commit of their batch."""
+        delays = piece.deliveries.column("max_delay").to_pylist()
+        _insert(
+            db,
+            piece,
+            f"INSERT OR IGNORE INTO held (sink, delivery, due, alone, {_COMMON})"
+            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
+            lambda delivery, _, row: (sink, delivery, committed + delays[row] / 1000),
+        )
+
+    def put_back(self, sink: str, waiting: Waiting) -> None:
+        """A single delivery for a sink, due at once."""
+        with self.database.transaction() as db:
+            body = db.execute("INSERT INTO bodies (content) VALUES (?)", (waiting.content,)).lastrowid
+            values = (
+                sink, waiting.delivery, time.time(), waiting.stream, waiting.message, waiting.time,
+                json.dumps(waiting.headers), waiting.subscription, waiting.subscriber, body,
+            )  # fmt: skip
+            added = db.execute(
+                f"INSERT OR IGNORE INTO held (sink, delivery, due, alone, {_COMMON})"
+                " VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            ).rowcount
+            if not added:  # it is there already
+                db.execute("DELETE FROM bodies WHERE id = ?", (body,))
+
+    def held(self, sink: str) -> int:
+        return int(self.database.value("SELECT count(*) FROM held WHERE sink = ?", (sink,)))
+
+    def of_release(self, sink: str, release: int) -> list[tuple[Waiting, bool]]:
+        """The deliveries of a release, and of each whether it goes by itself."""
+        rows = self.database.rows(
+            "SELECT held.*, content FROM held JOIN bodies ON bodies.id = body"
+            " WHERE sink = ? AND release = ? ORDER BY subscription, held.id",
+            (sink, release),
+        )
+        return [(_waiting(row), bool(row["alone"])) for row in rows]
+
+    def drop_release(self, sink: str, release: int) -> None:
+        rows = self.database.rows("SELECT id FROM held WHERE sink = ? AND release = ?", (sink, release))
+        with self.database.transaction() as db:
+            _delete(db, "held", [row["id"] for row in rows])
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def _insert(db: sqlite3.Connection, piece: Piece, statement: str, first: object) -> None:
+    """Rows of a piece; ``first`` makes the columns that are not common to all tables."""
+    messages: dict[int, tuple[object, ...]] = {}
+    bodies: dict[int, int | None] = {}
+    names = ("delivery", "row", "subscription", "subscriber")
+    columns = [piece.deliveries.column(name).to_pylist() for name in names]
+    payloads = piece.deliveries.column("payload")
+    for place, (delivery, row, subscription, subscriber) in enumerate(zip(*columns, strict=True)):
+        if row not in messages:
+            messages[row] = _message(piece, row)
+        if payloads[place].is_valid:
+            body = _body(db, payloads[place].as_buffer())
+        else:
+            if row not in bodies:
+                bodies[row] = _body(db, piece.messages.column("xml")[row].as_buffer())
+            body = bodies[row]
+        own = first(delivery, subscriber, place)  # type: ignore[operator]
+        added = db.execute(statement, (*own, *messages[row], subscription, subscriber, body)).rowcount
+        if not added and payloads[place].is_valid:
+            db.execute("DELETE FROM bodies WHERE id = ?", (body,))
+    if bodies:
+        # Where every delivery of a message was there already, its body is nobody's.
+        _drop_bodies(db, [body for body in bodies.values() if body is not None])
+
+
+def _body(db: sqlite3.Connection, content: object) -> int | None:
+    return db.execute("INSERT INTO bodies (content) VALUES (?)", (memoryview(content),)).lastrowid  # type: ignore[arg-type]
+
+
+def _message(piece: Piece, row: int) -> tuple[object, ...]:
+    time = piece.messages.column("time")[row]
+    headers = piece.messages.column("headers")[row].as_py()
+    stream, message = (piece.messages.column(name)[row].as_py() for name in ("stream", "message"))
+    return stream, message, time.value, json.dumps(dict(headers or ()))
+
+
+def _delete(db: sqlite3.Connection, table: str, ids: Iterable[int]) -> None:
+    bodies = []
+    for id in ids:
+        bodies += [row[0] for row in db.execute(f"SELECT body FROM {table} WHERE id = ?", (id,))]
+        db.execute(f"DELETE FROM {table} WHERE id = ?", (id,))
+    _drop_bodies(db, bodies)
+
+
+def _drop_bodies(db: sqlite3.Connection, bodies: Iterable[int]) -> None:
+    db.executemany(
+        "DELETE FROM bodies WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE body = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM held WHERE body = ?1)",
+        [(body,) for body in set(bodies)],
+    )
+
+
+def _waiting(row: sqlite3.Row, created: float = 0.0, attempts: int = 0) -> Waiting:
+    return Waiting(
+        row["id"], row["delivery"], row["stream"], row["message"], row["time"], json.loads(row["headers"]),
+        row["subscription"], row["subscriber"], row["content"], created, attempts,
+    )  # fmt: skip

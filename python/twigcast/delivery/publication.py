@@ -1,0 +1,115 @@
+"""Putting the files of a batch into a tree: each is there once and whole, even where a reader takes files away.
+
+    <root>/.twigcast/<sink>-<state>/<stream>.tmp/…      the batch's files, while they are written
+    <root>/.twigcast/<sink>-<state>/<stream>.ready/…    … once all are: from here on they are only moved, never written
+    <root>/.twigcast/<sink>-<state>/<stream>.json       the last batch that is in place
+
+A file that is gone from ``.ready`` has been published, and its reader may have removed it since: so a batch that comes
+again after a crash moves what is left, and one that is in place is passed over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from twigcast.delivery.files import make_folder, replace, sync_folder
+
+_FEW = 16
+"""So many files are written to disk one by one; for more, the whole file system is."""
+
+
+class Publication:
+    """The tree of one sink of one pipeline."""
+
+    def __init__(self, root: Path, sink: str, state: str) -> None:
+        self.root = root
+        self._work = root / ".twigcast" / f"{sink}-{state}"
+
+    def publish(self, stream: str, batch: int, write: Callable[[Path], None]) -> None:
+        """Put the files that ``write`` puts into a folder into the same places of the tree."""
+        fresh, ready, cursor = (self._work / f"{stream}{end}" for end in (".tmp", ".ready", ".json"))
+        done = self._done(cursor)
+        if ready.exists():
+            # Without its number it was being deleted, hence all of it is in place.
+            number = int((ready / "batch").read_text()) if (ready / "batch").exists() else done
+            if number > done:
+                self._move(ready)
+                replace(cursor, json.dumps({"batch": number}).encode())
+                done = number
+            shutil.rmtree(ready)
+        if batch <= done:
+            return
+        shutil.rmtree(fresh, ignore_errors=True)
+        make_folder(self._work)
+        try:
+            fresh.mkdir()
+            write(fresh)
+            (fresh / "batch").write_text(str(batch))
+            _sync_tree(fresh)
+            fresh.rename(ready)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)  # on a full disk it is in the way of everybody
+            raise
+        sync_folder(self._work)
+        self._move(ready)
+        replace(cursor, json.dumps({"batch": batch}).encode())
+        shutil.rmtree(ready)
+
+    def _done(self, cursor: Path) -> int:
+        try:
+            return int(json.loads(cursor.read_bytes())["batch"])
+        except FileNotFoundError:
+            return -1
+
+    def _move(self, ready: Path) -> None:
+        changed = set()
+        for path in _files(ready):
+            if path.parent != ready:
+                target = self.root / path.relative_to(ready)
+                if target.parent not in changed:
+                    make_folder(target.parent)
+                    changed.add(target.parent)
+                path.replace(target)
+        for folder in changed:
+            sync_folder(folder)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path))
+        else:
+            yield Path(entry.path)
+
+
+def _sync_tree(folder: Path) -> None:
+    paths = list(_files(folder))
+    if len(paths) > _FEW and _sync_filesystem(folder):
+        return
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    for parent in {path.parent for path in paths}:
+        sync_folder(parent)
+
+
+def _sync_filesystem(folder: Path) -> bool:
+    """One call for thousands of files; False where the system has none."""
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is None:
+        return False
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if syncfs(handle) != 0:
+            raise OSError(ctypes.get_errno(), "cannot write to disk", str(folder))
+    finally:
+        os.close(handle)
+    return True

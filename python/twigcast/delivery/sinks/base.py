@@ -1,0 +1,104 @@
+"""What a sink is: something that takes batches of deliveries, and takes a batch again without harm."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.delivery.log import Piece
+from twigcast.errors import TwigcastError
+
+if TYPE_CHECKING:
+    from twigcast.delivery.dead import DeadLetters
+    from twigcast.delivery.outbox import Outbox
+
+
+class SinkError(TwigcastError):
+    """A sink cannot take a batch now. It is asked again later; the other sinks go on."""
+
+    def __init__(self, text: str, *, hint: str | None = None) -> None:
+        super().__init__("sink-failed", text, hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The deliveries of a log batch that are for one sink; or of a release of held ones, whose stream is ``_held``."""
+
+    stream: str
+    batch: int
+    time: float
+    """When it was committed, in seconds since 1970: the same however often the batch is delivered again."""
+    pieces: Callable[[], Iterator[Piece]]
+
+    @property
+    def date(self) -> str:
+        return datetime.fromtimestamp(self.time, timezone.utc).strftime("%Y-%m-%d")
+
+
+class Sink(ABC):
+    """A consumer of batches. ``deliver`` is called by one thread, in the order of batches per stream."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def deliver(self, batch: Batch) -> None:
+        """Take a batch, all of it, durably; or raise and take nothing that is not harmless to take again.
+
+        A batch is identified by ``(stream, batch)``. After a crash the last one of a stream comes again: what was
+        delivered of it must not be delivered twice.
+        """
+
+    def start(self) -> None:  # noqa: B027
+        """Called once before the first batch."""
+
+    def close(self) -> None:  # noqa: B027
+        """Called once after the last batch; returns when nothing is under way any more."""
+
+    @property
+    def ready(self) -> bool:
+        """False while the sink has as much to do as it wants to have."""
+        return True
+
+    @property
+    def waiting(self) -> int:
+        """Deliveries that the sink has taken and not made yet."""
+        return 0
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the waiting ones, if the sink knows."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What sinks are given besides their own settings."""
+
+    state: str
+    """An id of the state folder. Batch numbers mean something only together with it."""
+    outbox: Outbox
+    dead: DeadLetters
+    targets: Callable[[str], Mapping[str, Any] | None]
+    """A subscriber's own delivery targets, as the store has them; None if there is no such subscriber."""
+
+
+def contents(piece: Piece) -> pa.Array:
+    """What is delivered, per delivery: its payload, or else the message. As a dictionary: each body is there once."""
+    rows = piece.rows
+    used = pc.unique(rows)
+    dictionary = piece.messages.column("xml").take(used)
+    indices = pc.index_in(rows, used)
+    payload = piece.deliveries.column("payload")
+    if payload.null_count < len(payload):
+        own = payload.is_valid()
+        places = pc.subtract(pc.cumulative_sum(own.cast(pa.int32())), pa.scalar(1 - len(dictionary), pa.int32()))
+        indices = pc.if_else(own, places, indices)
+        dictionary = pa.concat_arrays([dictionary, payload.drop_null()])
+    return pa.DictionaryArray.from_arrays(indices, dictionary)

@@ -1,0 +1,108 @@
+"""A tree of files: ``<root>/<subscriber>/<date>/…``, a file per delivery or a JSON Lines file per batch.
+
+The date is the day (UTC) on which the batch was committed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.delivery.jsonl import joined, lines
+from twigcast.delivery.log import Piece
+from twigcast.delivery.publication import Publication
+from twigcast.delivery.sinks.base import Batch, Sink, SinkError, contents
+
+_PLAIN = re.compile(r"[A-Za-z0-9@+=-][A-Za-z0-9@+=._-]*")
+_LONGEST = 120
+
+
+class DirectorySink(Sink):
+    """Files named after deliveries (``layout="files"``) or after batches (``layout="jsonl"``)."""
+
+    def __init__(self, name: str, path: Path, state: str, layout: str = "files") -> None:
+        super().__init__(name)
+        self._path = path
+        self._state = state
+        self._layout = layout
+        self._publication = Publication(path, name, state)
+
+    def deliver(self, batch: Batch) -> None:
+        try:
+            self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
+        except OSError as error:
+            raise SinkError(f"cannot write to {error.filename or self._path}: {error.strerror}") from error
+
+    def _write(self, batch: Batch, folder: Path) -> None:
+        made: set[Path] = set()
+        for piece in batch.pieces():
+            if self._layout == "jsonl":
+                self._write_lines(batch, piece, folder, made)
+            else:
+                self._write_files(batch, piece, folder, made)
+
+    def _write_files(self, batch: Batch, piece: Piece, folder: Path, made: set[Path]) -> None:
+        encoded = contents(piece)
+        bodies = encoded.dictionary
+        columns = (piece.deliveries.column(name).to_pylist() for name in ("delivery", "subscription", "subscriber"))
+        for delivery, subscription, subscriber, body in zip(*columns, encoded.indices.to_pylist(), strict=True):
+            place = _folder(folder / folder_name(subscriber) / batch.date, made)
+            with (place / f"{folder_name(subscription)}.{delivery}.xml").open("wb", buffering=0) as file:
+                _write_all(file, memoryview(bodies[body].as_buffer()))
+
+    def _write_lines(self, batch: Batch, piece: Piece, folder: Path, made: set[Path]) -> None:
+        # Appending: the deliveries of a subscriber may be in several pieces.
+        for rows, text in lines(piece):
+            for subscriber, chosen in _by_subscriber(piece.deliveries.column("subscriber").take(rows)):
+                place = _folder(folder / folder_name(subscriber) / batch.date, made)
+                with (place / f"{batch.stream}-{batch.batch:08d}-{self._state}.jsonl").open("ab", buffering=0) as file:
+                    _write_all(file, joined(text if chosen is None else text.take(chosen)))
+
+
+def folder_name(name: str | None) -> str:
+    """A name that is safe in a file system, the same as the given one if that is; no two have the same."""
+    if name is None:
+        return "_"
+    if len(name) <= _LONGEST and _PLAIN.fullmatch(name):
+        return name
+    safe = "".join(
+        c if c in "@+=-" or (c.isascii() and c.isalnum()) or (c in "._" and place) else f"%{ord(c):02X}"
+        for place, c in enumerate(name)
+    )
+    if len(safe) <= _LONGEST and "%" in safe and name.isascii():
+        return safe
+    return f"{safe[:_LONGEST]}%{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def _by_subscriber(subscribers: pa.Array) -> Iterator[tuple[str | None, pa.Array | None]]:
+    """Each subscriber and the places of its rows; None for the places if they are all."""
+    encoded = subscribers.dictionary_encode(null_encoding="encode")
+    names = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], None
+        return
+    order = pc.sort_indices(encoded.indices)  # stable
+    runs = pc.run_end_encode(encoded.indices.take(order))
+    start = 0
+    for number, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield names[number], order.slice(start, stop - start)
+        start = stop
+
+
+def _folder(folder: Path, made: set[Path]) -> Path:
+    if folder not in made:
+        folder.mkdir(parents=True, exist_ok=True)
+        made.add(folder)
+    return folder
+
+
+def _write_all(file: object, data: memoryview) -> None:
+    # One write takes at most 2 GiB.
+    written = 0
+    while written < len(data):
+        written += file.write(data[written:])  # type: ignore[attr-defined]

@@ -1,0 +1,81 @@
+"""A Parquet table: ``<root>/date=YYYY-MM-DD/<stream>-<batch>-<state>.parquet``, one file per batch.
+
+A body is in a row group once, whatever the number of its deliveries. The date is the day (UTC) of the commit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twigcast.delivery.log import Piece
+from twigcast.delivery.publication import Publication
+from twigcast.delivery.sinks.base import Batch, Sink, SinkError, contents
+from twigcast.delivery.writer import TIME
+
+CONTENT = pa.dictionary(pa.int32(), pa.binary())
+SCHEMA = pa.schema(
+    [
+        ("delivery", pa.string()),
+        ("stream", pa.string()),
+        ("message", pa.string()),
+        ("time", TIME),
+        ("headers", pa.map_(pa.string(), pa.string())),
+        ("subscription", pa.string()),
+        ("subscriber", pa.string()),
+        ("content", CONTENT),
+    ]
+)
+_DICTIONARY_BYTES = 1 << 30
+"""So that bodies stay in the dictionary: beyond Parquet's usual 1 MiB each delivery would have its copy."""
+
+
+class ParquetSink(Sink):
+    def __init__(self, name: str, path: Path, state: str) -> None:
+        super().__init__(name)
+        self._path = path
+        self._state = state
+        self._publication = Publication(path, name, state)
+
+    def deliver(self, batch: Batch) -> None:
+        try:
+            self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
+        except OSError as error:
+            raise SinkError(f"cannot write to {error.filename or self._path}: {error.strerror or error}") from error
+
+    def _write(self, batch: Batch, folder: Path) -> None:
+        writer = None
+        try:
+            for piece in batch.pieces():
+                if not len(piece.deliveries):
+                    continue
+                if writer is None:
+                    place = folder / f"date={batch.date}"
+                    place.mkdir()
+                    writer = pq.ParquetWriter(
+                        place / f"{batch.stream}-{batch.batch:08d}-{self._state}.parquet",
+                        SCHEMA,
+                        compression="zstd",
+                        use_dictionary=[name for name in SCHEMA.names if name != "delivery"],
+                        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                        write_statistics=["stream", "message", "time", "subscription", "subscriber"],
+                        store_schema=False,  # readers shall see plain binary
+                    )
+                writer.write_table(pa.Table.from_batches([_rows(piece)], SCHEMA), row_group_size=len(piece.deliveries))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _rows(piece: Piece) -> pa.RecordBatch:
+    columns = []
+    for name in SCHEMA.names:
+        if name == "content":
+            columns.append(contents(piece))
+        elif name in piece.deliveries.schema.names:
+            columns.append(piece.deliveries.column(name))
+        else:
+            columns.append(piece.of_message(name))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

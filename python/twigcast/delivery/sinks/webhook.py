@@ -1,0 +1,312 @@
+"""HTTP webhooks, signed as Standard Webhooks has it; sent from the outbox until they succeed or expire.
+
+A target is called again with the same ``webhook-id`` when its answer was lost: it can tell by that. One thread decides
+what is due; calls are made by a pool of threads; what became of them is written down in groups.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import queue
+import random
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from twigcast.config import WebhookSink as Settings
+from twigcast.config.sinks import check_secret
+from twigcast.delivery.addresses import ForbiddenAddress
+from twigcast.delivery.breaker import Breaker
+from twigcast.delivery.http import Answer, Call, header_value, signed
+from twigcast.delivery.outbox import Waiting
+from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
+
+logger = logging.getLogger(__name__)
+
+MOST_QUEUED = 50_000
+"""With so many waiting, further batches stay in the log."""
+MOST_CALLS = 64
+"""Calls of a sink under way at one time, to all of its targets."""
+_TICK = 0.5
+_TARGETS_KEPT = 10.0
+"""Seconds for which a subscriber's target is believed without asking the store again."""
+
+
+@dataclass(slots=True)
+class _Target:
+    breaker: Breaker
+    busy: set[int] = field(default_factory=set)
+    idle: list[Call] = field(default_factory=list)
+    calls: dict[int, tuple[Call, float]] = field(default_factory=dict)
+    """Under way, by delivery, with the time by which they must end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    url: str
+    secret: str | None
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    target: str
+    waiting: Waiting
+    answer: Answer | None
+    error: str
+    final: bool = False
+    """No use in trying again."""
+
+
+class WebhookSink(Sink):
+    def __init__(self, name: str, settings: Settings, context: Context) -> None:
+        super().__init__(name)
+        self._settings = settings
+        self._outbox = context.outbox
+        self._dead = context.dead
+        self._ask = context.targets
+        self._targets: dict[str, _Target] = {}
+        self._known: dict[str, tuple[float, _Where | str]] = {}
+        self._next: dict[str, float] = {}
+        """When each target is to be looked at again."""
+        self._results: queue.SimpleQueue[_Result | None] = queue.SimpleQueue()
+        self._pool = ThreadPoolExecutor(MOST_CALLS, f"webhook-{name}")
+        self._thread = threading.Thread(target=self._run, name=f"webhook-{name}", daemon=True)
+        self._stopping = False
+        self._queued = 0
+        self._error: str | None = None
+
+    # -- taking batches -----------------------------------------------------------------------------------------------
+
+    def deliver(self, batch: Batch) -> None:
+        try:
+            self._outbox.enqueue(
+                self.name, batch.stream, batch.batch, batch.pieces(), by_subscriber=self._settings.url is None
+            )
+        except sqlite3.Error as error:
+            raise SinkError(f"cannot write to {self._outbox.database.path}: {error}") from error
+        self._results.put(None)
+
+    @property
+    def ready(self) -> bool:
+        return self._queued < MOST_QUEUED
+
+    @property
+    def waiting(self) -> int:
+        return self._outbox.queued(self.name)
+
+    @property
+    def trouble(self) -> str | None:
+        return self._error
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stopping = True
+        self._results.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+        self._pool.shutdown()
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._next = self._outbox.targets(self.name)
+                self._queued = self._outbox.queued(self.name)
+                self._turn()
+            except Exception as error:  # the outbox may be on a full disk; this thread must outlive that
+                logger.exception("webhook sink %s", self.name)
+                self._error = f"{type(error).__name__}: {error}"
+                time.sleep(_TICK)
+        for target in self._targets.values():
+            for call, _ in list(target.calls.values()):
+                call.cut()
+
+    def _turn(self) -> None:
+        """Until a batch comes in, which may bring targets that nobody has seen."""
+        while not self._stopping:
+            now = time.time()
+            for key in [key for key, when in self._next.items() if when <= now]:
+                self._start_calls(key, now)
+            self._cut_off(now)
+            soonest = min(self._next.values(), default=now + _TICK)
+            try:
+                first = self._results.get(timeout=min(max(soonest - time.time(), 0.005), _TICK))
+            except queue.Empty:
+                continue
+            results, more = [first], True
+            while more:
+                try:
+                    results.append(self._results.get_nowait())
+                except queue.Empty:
+                    more = False
+            self._settle([result for result in results if result is not None])
+            if None in results:
+                return
+
+    def _start_calls(self, key: str, now: float) -> None:
+        target = self._targets.setdefault(
+            key, _Target(Breaker(self._settings.breaker_failures, self._settings.breaker_pause))
+        )
+        under_way = sum(len(each.busy) for each in self._targets.values())
+        room = min(
+            target.breaker.room(now, self._settings.concurrency, len(target.busy)), MOST_CALLS - under_way
+        )  # fmt: skip
+        if room <= 0:
+            # A call that ends looks at the target again; a pause ends by itself.
+            self._next[key] = target.breaker.until if target.breaker.until > now else now + _TICK
+            return
+        due = self._outbox.due(self.name, key, now, room, sorted(target.busy))
+        for waiting in due:
+            target.busy.add(waiting.id)
+            self._pool.submit(self._call, key, target, waiting)
+        if len(due) < room:
+            when = self._outbox.next_due(self.name, key, sorted(target.busy))
+            if when is None:
+                self._next.pop(key, None)
+            else:
+                self._next[key] = when
+
+    def _cut_off(self, now: float) -> None:
+        for target in self._targets.values():
+            for call, deadline in list(target.calls.values()):
+                if now > deadline:
+                    call.cut()
+
+    def _settle(self, results: list[_Result]) -> None:
+        now = time.time()
+        done: list[int] = []
+        later: list[tuple[int, float, int, str]] = []
+        dead: list[tuple[Waiting, str, str]] = []
+        for result in results:
+            self._judge(result, now, done, later, dead)
+        if dead:
+            self._dead.add(self.name, dead)  # first: what is in both is not lost
+            done += [waiting.id for waiting, _, _ in dead]
+        if done or later:
+            self._outbox.settle(done, later)
+            self._queued -= len(done)
+        for result in results:
+            self._targets[result.target].busy.discard(result.waiting.id)
+            self._next[result.target] = now
+
+    def _judge(
+        self,
+        result: _Result,
+        now: float,
+        done: list[int],
+        later: list[tuple[int, float, int, str]],
+        dead: list[tuple[Waiting, str, str]],
+    ) -> None:
+        waiting, breaker, settings = result.waiting, self._targets[result.target].breaker, self._settings
+        answer = result.answer
+        if answer is not None and 200 <= answer.status < 300:
+            breaker.succeeded()
+            self._error = None
+            done.append(waiting.id)
+            return
+        self._error = result.error
+        asked = None if answer is None else answer.retry_after
+        attempts = waiting.attempts + 1
+        if answer is not None and answer.status == 429:
+            # It is there and busy: no failure, so no attempt, but its wish for quiet holds for all.
+            attempts = waiting.attempts
+            breaker.wait(now + min(settings.backoff if asked is None else asked, settings.max_age))
+        elif not result.final:
+            breaker.failed(now)
+        tried = Waiting(**{**_fields(waiting), "attempts": max(attempts, 1)})
+        if result.final or (answer is not None and answer.status == 410):
+            dead.append((tried, "webhook-refused" if answer else "webhook-impossible", result.error))
+        elif attempts >= settings.max_attempts:
+            dead.append((tried, "webhook-attempts", result.error))
+        elif now - waiting.created > settings.max_age:
+            dead.append((tried, "webhook-age", result.error))
+        else:
+            pause = min(settings.max_backoff, settings.backoff * 2.0 ** min(attempts - 1, 30))
+            pause *= random.uniform(0.5, 1.0)  # so that what failed together does not come back together
+            later.append((waiting.id, now + max(pause, min(asked or 0.0, settings.max_age)), attempts, result.error))
+
+    # -- calling ------------------------------------------------------------------------------------------------------
+
+    def _call(self, key: str, target: _Target, waiting: Waiting) -> None:
+        try:
+            result = self._try(key, target, waiting)
+        except Exception as error:  # whatever it is, the delivery must be let go of
+            logger.exception("webhook sink %s", self.name)
+            result = _Result(key, waiting, None, f"{type(error).__name__}: {error}")
+        self._results.put(result)
+
+    def _try(self, key: str, target: _Target, waiting: Waiting) -> _Result:
+        where = self._where(waiting.subscriber)
+        if isinstance(where, str):
+            return _Result(key, waiting, None, where, final=True)
+        try:
+            # Kept connections lead to where the target was; a new place needs new ones.
+            call = target.idle.pop()
+        except IndexError:
+            call = Call(where.url, self._settings.allow, self._settings.timeout)
+        if call.url_changed(where.url):
+            call.close()
+            call = Call(where.url, self._settings.allow, self._settings.timeout)
+        target.calls[waiting.id] = call, time.time() + self._settings.timeout
+        try:
+            answer = call.post(where.url, self._headers(waiting, where), waiting.content)
+        except ForbiddenAddress as error:
+            return _Result(key, waiting, None, str(error), final=True)
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            return _Result(key, waiting, None, f"{type(error).__name__}: {error}")
+        finally:
+            del target.calls[waiting.id]
+        target.idle.append(call)
+        return _Result(key, waiting, answer, f"HTTP status {answer.status}")
+
+    def _headers(self, waiting: Waiting, where: _Where) -> dict[str, str]:
+        return {
+            **where.headers,
+            "Content-Type": "application/xml",
+            "User-Agent": "twigcast",
+            "Twigcast-Stream": header_value(waiting.stream),
+            "Twigcast-Message": header_value(waiting.message),
+            "Twigcast-Subscription": header_value(waiting.subscription),
+            **signed(waiting.delivery, waiting.content, where.secret),
+        }
+
+    def _where(self, subscriber: str | None) -> _Where | str:
+        """Where to send to, or why there is no such place."""
+        settings = self._settings
+        headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+        secret = None if settings.secret is None else settings.secret.get_secret_value()
+        if settings.url is not None:
+            return _Where(settings.url, secret, headers)
+        if subscriber is None:
+            return f"the subscription has no subscriber, and the sink {self.name} no url"
+        now = time.monotonic()
+        known = self._known.get(subscriber)
+        if known is None or now - known[0] > _TARGETS_KEPT:
+            known = now, self._look_up(subscriber, secret, headers)
+            self._known[subscriber] = known
+        return known[1]
+
+    def _look_up(self, subscriber: str, secret: str | None, headers: dict[str, str]) -> _Where | str:
+        found = (self._ask(subscriber) or {}).get("webhook")
+        target = {"url": found} if isinstance(found, str) else found
+        if not isinstance(target, dict) or not isinstance(target.get("url"), str):
+            return f"the subscriber {subscriber} has no webhook target"
+        try:
+            checked = Settings(kind="webhook", url=target["url"])
+            secret = target.get("secret") or secret
+            for each in (secret or "").split():
+                check_secret(each)
+        except ValueError as error:
+            return f"the webhook target of subscriber {subscriber} is not usable: {error}"
+        return _Where(str(checked.url), secret, headers)
+
+
+def _fields(waiting: Waiting) -> dict[str, object]:
+    return {name: getattr(waiting, name) for name in Waiting.__slots__}
