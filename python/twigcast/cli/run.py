@@ -250,7 +250,10 @@ class Display:
             f"batch {progress.batch}: {total.messages:,} messages, {rate:,.0f}/s, "
             f"{total.matches:,} matches, {total.rejects:,} rejects"
         )
-        self._bar.update(self._task, description=text, completed=total.messages)
+        self.advance(text, total.messages)
+
+    def advance(self, text: str, completed: int) -> None:
+        self._bar.update(self._task, description=text, completed=completed)
         if not self.live and time.monotonic() - self._printed >= PLAIN_EVERY:
             self._plain(text)
 
