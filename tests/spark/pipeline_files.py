@@ -69,4 +69,6 @@ class Site:
 
     def in_files(self) -> list[Path]:
         """The files of the directory sink, one per delivery."""
-        return [p for p in (self.folder / "files").rglob("*") if p.is_file() and not p.name.startswith((".", "_"))]
+        root = self.folder / "files"
+        every = (path for path in root.rglob("*") if path.is_file())
+        return [path for path in every if not any(part[0] in "._" for part in path.relative_to(root).parts)]

@@ -203,7 +203,7 @@ class Run:
         """Sinks also follow the logs of messages that were put back, and of replays."""
         logs = dict(self.runner.logs)
         for folder in self.settings.state.log.iterdir():
-            if folder.name not in logs and any(folder.glob("batch-*.json")):
+            if folder.name not in logs and (folder.name in self.streams or any(folder.glob("batch-*.json"))):
                 logs[folder.name] = Log(self.settings.state.log, folder.name)
         if len(logs) > len(self.runner.logs):
             self.runner.logs = logs  # in one step: threads are looking at it
