@@ -18,7 +18,8 @@ from typing import Any, Literal
 from twigcast.delivery.database import Database
 from twigcast.delivery.files import make_folder, replace
 from twigcast.delivery.log import LogBatch
-from twigcast.delivery.outbox import Outbox, Waiting
+from twigcast.delivery.outbox import Outbox
+from twigcast.delivery.single import Waiting
 from twigcast.errors import OptionError
 
 SCHEMA = """

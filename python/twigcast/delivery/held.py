@@ -7,6 +7,7 @@ protection against repeated batches does the rest.
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -14,13 +15,12 @@ from hashlib import blake2b
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
 
-import pyarrow as pa
 from lxml import etree
 
 from twigcast.delivery.log import Piece
-from twigcast.delivery.outbox import Outbox, Waiting
+from twigcast.delivery.outbox import Outbox
+from twigcast.delivery.single import Waiting, piece_of
 from twigcast.delivery.sinks.base import Batch
-from twigcast.delivery.writer import DELIVERIES, MESSAGES
 
 STREAM = "_held"
 RELEASE_BYTES = 32 << 20
@@ -61,13 +61,6 @@ def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | N
         return number
 
 
-def next_due(outbox: Outbox, sink: str) -> float | None:
-    """When the next release may be due, not counting digests that are full."""
-    query = "SELECT min(due) FROM held WHERE sink = ?"
-    found = outbox.database.value(query, (sink,))
-    return None if found is None else float(found)
-
-
 def batch_of(outbox: Outbox, sink: str, number: int, digest_count: int) -> Batch:
     """A release as what sinks take."""
     query = "SELECT released FROM held WHERE sink = ? AND release = ?"
@@ -83,32 +76,6 @@ def batch_of(outbox: Outbox, sink: str, number: int, digest_count: int) -> Batch
             yield piece_of(waiting)
 
     return Batch(STREAM, number, released, pieces)
-
-
-def piece_of(waiting: list[Waiting]) -> Piece:
-    """Single deliveries as the rows that sinks take."""
-    messages = pa.RecordBatch.from_pydict(
-        {
-            "message": [single.message for single in waiting],
-            "stream": [single.stream for single in waiting],
-            "time": [single.time for single in waiting],
-            "headers": [list(single.headers.items()) for single in waiting],
-            "xml": [single.content for single in waiting],
-        },
-        schema=MESSAGES,
-    )
-    deliveries = pa.RecordBatch.from_pydict(
-        {
-            "delivery": [single.delivery for single in waiting],
-            "row": list(range(len(waiting))),
-            "subscription": [single.subscription for single in waiting],
-            "subscriber": [single.subscriber for single in waiting],
-            "payload": [None] * len(waiting),
-            "max_delay": [None] * len(waiting),
-        },
-        schema=DELIVERIES,
-    )
-    return Piece(messages, deliveries)
 
 
 def _digests(waiting: list[Waiting], most: int) -> Iterator[Waiting]:
@@ -168,8 +135,6 @@ def _embedded(content: bytes) -> bytes:
         etree.fromstring(fragment, parser)
         return content
     except etree.XMLSyntaxError:
-        import base64
-
         return b"<base64>" + base64.b64encode(content) + b"</base64>"
 
 

@@ -14,14 +14,15 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from twigcast.config.sinks import check_secret
 from twigcast.delivery.addresses import Network, resolve
+from twigcast.store.targets import check_secret
 
 _READ = 1 << 16
 """Bytes of an answer that are read, so that the connection can be used again; a longer one is cut off."""
@@ -38,6 +39,7 @@ class Call:
     """A connection to one origin. ``cut`` may be called by another thread."""
 
     def __init__(self, url: str, allow: Sequence[Network], timeout: float) -> None:
+        self.origin = origin(url)
         parts = urlsplit(url)
         self._secure = parts.scheme == "https"
         self._host = parts.hostname or ""
@@ -45,16 +47,18 @@ class Call:
         self._allow = allow
         self._timeout = timeout
         self._connection: http.client.HTTPConnection | None = None
+        self._cut = False
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Raises OSError, http.client.HTTPException or ForbiddenAddress."""
         fresh = self._connection is None
         try:
             return self._post(url, headers, body)
-        except (ConnectionError, http.client.BadStatusLine):
+        except (OSError, http.client.HTTPException) as error:
+            if self._cut:
+                raise TimeoutError(f"no answer within {self._timeout:g} s") from error
             # A server may close a connection that it has kept; that says nothing about this call.
-            self.close()
-            if fresh:
+            if fresh or not isinstance(error, (ConnectionError, http.client.BadStatusLine)):
                 raise
             return self._post(url, headers, body)
 
@@ -81,18 +85,24 @@ class Call:
         return connection
 
     def cut(self) -> None:
+        """End the call that is under way, from another thread: its time is over."""
+        self._cut = True
         connection = self._connection
         sock = None if connection is None else connection.sock
         if sock is not None:
-            try:
+            with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def origin(url: str) -> tuple[str, str]:
+    """What a connection is to."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 class _Pinned(http.client.HTTPConnection):
@@ -118,7 +128,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def signed(id: str, body: bytes, secret: str | None, now: float | None = None) -> dict[str, str]:
-    """The headers of Standard Webhooks. Several secrets, separated by spaces, give several signatures: to change keys."""
+    """Headers of Standard Webhooks. Several secrets, with spaces between, make several signatures (to change keys)."""
     stamp = str(int(time.time() if now is None else now))
     headers = {"webhook-id": id, "webhook-timestamp": stamp}
     if secret:

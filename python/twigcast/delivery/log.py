@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twigcast.delivery.files import FRESH, claimed, make_folder, replace, sync_folder
@@ -125,6 +126,16 @@ class LogBatch:
             yield pa.RecordBatch.from_arrays(
                 [*piece.deliveries.columns, *columns], [*piece.deliveries.schema.names, *names]
             )
+
+    @cached_property
+    def has_delayed(self) -> bool:
+        """Whether some deliveries need not be made at once."""
+        columns = (
+            pq.read_table(self.folder / part["deliveries"], columns=["max_delay"]).column(0)
+            for part in self.ledger["parts"]
+            if "deliveries" in part
+        )
+        return any((pc.max(column).as_py() or 0) > 0 for column in columns)
 
     def dead(self) -> Iterator[pa.RecordBatch]:
         """The refused messages, a bounded number at a time."""

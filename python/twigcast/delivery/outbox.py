@@ -10,12 +10,12 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from twigcast.delivery.database import Database
 from twigcast.delivery.log import Piece
+from twigcast.delivery.single import Waiting
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -36,29 +36,14 @@ CREATE TABLE IF NOT EXISTS held (
     stream TEXT, message TEXT, time INTEGER, headers TEXT, subscription TEXT, subscriber TEXT,
     body INTEGER NOT NULL, due REAL NOT NULL, alone INTEGER NOT NULL, release INTEGER, released REAL,
     UNIQUE (sink, delivery));
-CREATE INDEX IF NOT EXISTS held_due ON held (sink, release, subscription, due);
+CREATE INDEX IF NOT EXISTS held_group ON held (sink, release, subscription, alone, due);
+CREATE INDEX IF NOT EXISTS held_due ON held (sink, due);
 CREATE INDEX IF NOT EXISTS held_body ON held (body)
 """
 
+TargetOf = Callable[[str | None], str]
+_First = Callable[[str, str | None, int], tuple[object, ...]]
 _COMMON = "stream, message, time, headers, subscription, subscriber, body"
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A delivery by itself, out of the tables of an outbox."""
-
-    id: int
-    delivery: str
-    stream: str
-    message: str
-    time: int | None
-    """Microseconds since 1970."""
-    headers: dict[str, str]
-    subscription: str
-    subscriber: str | None
-    content: bytes
-    created: float = 0.0
-    attempts: int = 0
 
 
 class Outbox:
@@ -101,8 +86,11 @@ class Outbox:
 
     # -- the queue ----------------------------------------------------------------------------------------------------
 
-    def enqueue(self, sink: str, stream: str, batch: int, pieces: Iterable[Piece], by_subscriber: bool) -> None:
-        """Take a batch once: its deliveries and the fact that they were taken become durable together."""
+    def enqueue(self, sink: str, stream: str, batch: int, pieces: Iterable[Piece], target: TargetOf) -> None:
+        """Take a batch once: its deliveries and the fact that they were taken become durable together.
+
+        ``target`` names, for a subscriber, what is called at its own pace.
+        """
         if self.cursor(f"{sink}/queue", stream) >= batch:
             return
         now = time.time()
@@ -113,14 +101,20 @@ class Outbox:
                     piece,
                     "INSERT OR IGNORE INTO queue"
                     f" (sink, delivery, target, created, next, {_COMMON}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    lambda delivery, subscriber, _: (
-                        sink, delivery, (subscriber or "") if by_subscriber else "", now, now,
-                    ),
-                )  # fmt: skip
+                    lambda delivery, subscriber, _: (sink, delivery, target(subscriber), now, now),
+                )
             self.advance(db, f"{sink}/queue", stream, batch)
 
     def queued(self, sink: str) -> int:
         return int(self.database.value("SELECT count(*) FROM queue WHERE sink = ?", (sink,)))
+
+    def queue_trouble(self, sink: str) -> tuple[float, int, str] | None:
+        """Of the deliveries that were tried in vain: since when the first waits, most attempts, an error."""
+        [row] = self.database.rows(
+            "SELECT min(created) AS since, max(attempts) AS attempts, error FROM queue WHERE sink = ? AND attempts > 0",
+            (sink,),
+        )
+        return None if row["since"] is None else (row["since"], row["attempts"], str(row["error"]))
 
     def targets(self, sink: str) -> dict[str, float]:
         """When each target that something waits for is next to be tried."""
@@ -185,6 +179,11 @@ class Outbox:
     def held(self, sink: str) -> int:
         return int(self.database.value("SELECT count(*) FROM held WHERE sink = ?", (sink,)))
 
+    def next_held(self, sink: str) -> float | None:
+        """When the first of the held ones is due."""
+        found = self.database.value("SELECT min(due) FROM held WHERE sink = ?", (sink,))
+        return None if found is None else float(found)
+
     def of_release(self, sink: str, release: int) -> list[tuple[Waiting, bool]]:
         """The deliveries of a release, and of each whether it goes by itself."""
         rows = self.database.rows(
@@ -203,7 +202,7 @@ class Outbox:
         self.database.close()
 
 
-def _insert(db: sqlite3.Connection, piece: Piece, statement: str, first: object) -> None:
+def _insert(db: sqlite3.Connection, piece: Piece, statement: str, first: _First) -> None:
     """Rows of a piece; ``first`` makes the columns that are not common to all tables."""
     messages: dict[int, tuple[object, ...]] = {}
     bodies: dict[int, int | None] = {}
@@ -219,7 +218,7 @@ def _insert(db: sqlite3.Connection, piece: Piece, statement: str, first: object)
             if row not in bodies:
                 bodies[row] = _body(db, piece.messages.column("xml")[row].as_buffer())
             body = bodies[row]
-        own = first(delivery, subscriber, place)  # type: ignore[operator]
+        own = first(delivery, subscriber, place)
         added = db.execute(statement, (*own, *messages[row], subscription, subscriber, body)).rowcount
         if not added and payloads[place].is_valid:
             db.execute("DELETE FROM bodies WHERE id = ?", (body,))

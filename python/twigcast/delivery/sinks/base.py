@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from twigcast.errors import TwigcastError
 if TYPE_CHECKING:
     from twigcast.delivery.dead import DeadLetters
     from twigcast.delivery.outbox import Outbox
+    from twigcast.delivery.targets import Targets
 
 
 class SinkError(TwigcastError):
@@ -71,11 +72,6 @@ class Sink(ABC):
         """Deliveries that the sink has taken and not made yet."""
         return 0
 
-    @property
-    def trouble(self) -> str | None:
-        """What keeps the waiting ones, if the sink knows."""
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -85,8 +81,7 @@ class Context:
     """An id of the state folder. Batch numbers mean something only together with it."""
     outbox: Outbox
     dead: DeadLetters
-    targets: Callable[[str], Mapping[str, Any] | None]
-    """A subscriber's own delivery targets, as the store has them; None if there is no such subscriber."""
+    targets: Targets
 
 
 def contents(piece: Piece) -> pa.Array:

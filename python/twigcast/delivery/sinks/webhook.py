@@ -6,6 +6,7 @@ what is due; calls are made by a pool of threads; what became of them is written
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import logging
 import queue
@@ -14,14 +15,14 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from twigcast.config import WebhookSink as Settings
-from twigcast.config.sinks import check_secret
 from twigcast.delivery.addresses import ForbiddenAddress
 from twigcast.delivery.breaker import Breaker
-from twigcast.delivery.http import Answer, Call, header_value, signed
-from twigcast.delivery.outbox import Waiting
+from twigcast.delivery.http import Answer, Call, header_value, origin, signed
+from twigcast.delivery.single import Waiting
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
 
 logger = logging.getLogger(__name__)
@@ -31,8 +32,8 @@ MOST_QUEUED = 50_000
 MOST_CALLS = 64
 """Calls of a sink under way at one time, to all of its targets."""
 _TICK = 0.5
-_TARGETS_KEPT = 10.0
-"""Seconds for which a subscriber's target is believed without asking the store again."""
+_LAST = 5.0
+"""Seconds that calls under way are given when the sink ends; what they did not tell is sent again."""
 
 
 @dataclass(slots=True)
@@ -67,25 +68,22 @@ class WebhookSink(Sink):
         self._settings = settings
         self._outbox = context.outbox
         self._dead = context.dead
-        self._ask = context.targets
+        self._own = context.targets
         self._targets: dict[str, _Target] = {}
-        self._known: dict[str, tuple[float, _Where | str]] = {}
         self._next: dict[str, float] = {}
         """When each target is to be looked at again."""
         self._results: queue.SimpleQueue[_Result | None] = queue.SimpleQueue()
+        self._unsettled: list[_Result] = []
         self._pool = ThreadPoolExecutor(MOST_CALLS, f"webhook-{name}")
         self._thread = threading.Thread(target=self._run, name=f"webhook-{name}", daemon=True)
         self._stopping = False
         self._queued = 0
-        self._error: str | None = None
 
     # -- taking batches -----------------------------------------------------------------------------------------------
 
     def deliver(self, batch: Batch) -> None:
         try:
-            self._outbox.enqueue(
-                self.name, batch.stream, batch.batch, batch.pieces(), by_subscriber=self._settings.url is None
-            )
+            self._outbox.enqueue(self.name, batch.stream, batch.batch, batch.pieces(), self._key)
         except sqlite3.Error as error:
             raise SinkError(f"cannot write to {self._outbox.database.path}: {error}") from error
         self._results.put(None)
@@ -97,10 +95,6 @@ class WebhookSink(Sink):
     @property
     def waiting(self) -> int:
         return self._outbox.queued(self.name)
-
-    @property
-    def trouble(self) -> str | None:
-        return self._error
 
     def start(self) -> None:
         self._thread.start()
@@ -119,14 +113,30 @@ class WebhookSink(Sink):
             try:
                 self._next = self._outbox.targets(self.name)
                 self._queued = self._outbox.queued(self.name)
+                self._settle()
                 self._turn()
-            except Exception as error:  # the outbox may be on a full disk; this thread must outlive that
+            except Exception:  # the outbox may be on a full disk; this thread must outlive that
                 logger.exception("webhook sink %s", self.name)
-                self._error = f"{type(error).__name__}: {error}"
                 time.sleep(_TICK)
-        for target in self._targets.values():
-            for call, _ in list(target.calls.values()):
-                call.cut()
+        self._last_results()
+
+    def _last_results(self) -> None:
+        """Calls under way may still succeed; that they did should not be forgotten."""
+        end = time.time() + _LAST
+        while any(target.busy for target in self._targets.values()):
+            if time.time() > end:
+                for target in self._targets.values():
+                    for call, _ in list(target.calls.values()):
+                        call.cut()
+            try:
+                result = self._results.get(timeout=0.1)
+                if result is not None:
+                    self._unsettled.append(result)
+                    self._settle()
+            except queue.Empty:
+                continue
+            except sqlite3.Error:
+                return
 
     def _turn(self) -> None:
         """Until a batch comes in, which may bring targets that nobody has seen."""
@@ -140,13 +150,12 @@ class WebhookSink(Sink):
                 first = self._results.get(timeout=min(max(soonest - time.time(), 0.005), _TICK))
             except queue.Empty:
                 continue
-            results, more = [first], True
-            while more:
-                try:
+            results = [first]
+            with suppress(queue.Empty):
+                while True:
                     results.append(self._results.get_nowait())
-                except queue.Empty:
-                    more = False
-            self._settle([result for result in results if result is not None])
+            self._unsettled += [result for result in results if result is not None]
+            self._settle()
             if None in results:
                 return
 
@@ -179,8 +188,9 @@ class WebhookSink(Sink):
                 if now > deadline:
                     call.cut()
 
-    def _settle(self, results: list[_Result]) -> None:
-        now = time.time()
+    def _settle(self) -> None:
+        """Write down what became of calls. Should that fail, it is done again: they are not made again meanwhile."""
+        now, results = time.time(), self._unsettled
         done: list[int] = []
         later: list[tuple[int, float, int, str]] = []
         dead: list[tuple[Waiting, str, str]] = []
@@ -195,6 +205,7 @@ class WebhookSink(Sink):
         for result in results:
             self._targets[result.target].busy.discard(result.waiting.id)
             self._next[result.target] = now
+        self._unsettled = []
 
     def _judge(
         self,
@@ -208,10 +219,8 @@ class WebhookSink(Sink):
         answer = result.answer
         if answer is not None and 200 <= answer.status < 300:
             breaker.succeeded()
-            self._error = None
             done.append(waiting.id)
             return
-        self._error = result.error
         asked = None if answer is None else answer.retry_after
         attempts = waiting.attempts + 1
         if answer is not None and answer.status == 429:
@@ -220,7 +229,7 @@ class WebhookSink(Sink):
             breaker.wait(now + min(settings.backoff if asked is None else asked, settings.max_age))
         elif not result.final:
             breaker.failed(now)
-        tried = Waiting(**{**_fields(waiting), "attempts": max(attempts, 1)})
+        tried = dataclasses.replace(waiting, attempts=max(attempts, 1))
         if result.final or (answer is not None and answer.status == 410):
             dead.append((tried, "webhook-refused" if answer else "webhook-impossible", result.error))
         elif attempts >= settings.max_attempts:
@@ -246,13 +255,8 @@ class WebhookSink(Sink):
         where = self._where(waiting.subscriber)
         if isinstance(where, str):
             return _Result(key, waiting, None, where, final=True)
-        try:
-            # Kept connections lead to where the target was; a new place needs new ones.
-            call = target.idle.pop()
-        except IndexError:
-            call = Call(where.url, self._settings.allow, self._settings.timeout)
-        if call.url_changed(where.url):
-            call.close()
+        call = target.idle.pop() if target.idle else None
+        if call is None or call.origin != origin(where.url):  # the target may have moved
             call = Call(where.url, self._settings.allow, self._settings.timeout)
         target.calls[waiting.id] = call, time.time() + self._settings.timeout
         try:
@@ -277,36 +281,20 @@ class WebhookSink(Sink):
             **signed(waiting.delivery, waiting.content, where.secret),
         }
 
+    def _key(self, subscriber: str | None) -> str:
+        """What concurrency and the breaker are about: the sink's own URL, or a subscriber's."""
+        return subscriber or "" if self._own.of(subscriber, "webhook") is not None else ""
+
     def _where(self, subscriber: str | None) -> _Where | str:
-        """Where to send to, or why there is no such place."""
+        """Where to send to, or why there is no such place. The subscriber's own target comes before the sink's."""
         settings = self._settings
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
-        secret = None if settings.secret is None else settings.secret.get_secret_value()
+        own = self._own.of(subscriber, "webhook")
+        if own is not None:
+            return _Where(own["url"], own.get("secret"), {})
         if settings.url is not None:
-            return _Where(settings.url, secret, headers)
-        if subscriber is None:
-            return f"the subscription has no subscriber, and the sink {self.name} no url"
-        now = time.monotonic()
-        known = self._known.get(subscriber)
-        if known is None or now - known[0] > _TARGETS_KEPT:
-            known = now, self._look_up(subscriber, secret, headers)
-            self._known[subscriber] = known
-        return known[1]
-
-    def _look_up(self, subscriber: str, secret: str | None, headers: dict[str, str]) -> _Where | str:
-        found = (self._ask(subscriber) or {}).get("webhook")
-        target = {"url": found} if isinstance(found, str) else found
-        if not isinstance(target, dict) or not isinstance(target.get("url"), str):
-            return f"the subscriber {subscriber} has no webhook target"
-        try:
-            checked = Settings(kind="webhook", url=target["url"])
-            secret = target.get("secret") or secret
-            for each in (secret or "").split():
-                check_secret(each)
-        except ValueError as error:
-            return f"the webhook target of subscriber {subscriber} is not usable: {error}"
-        return _Where(str(checked.url), secret, headers)
-
-
-def _fields(waiting: Waiting) -> dict[str, object]:
-    return {name: getattr(waiting, name) for name in Waiting.__slots__}
+            return _Where(
+                settings.url, None if settings.secret is None else settings.secret.get_secret_value(), headers
+            )
+        who = "a subscription without a subscriber" if subscriber is None else f"the subscriber {subscriber}"
+        return f"{who} has no webhook target, and the sink {self.name} has no url"

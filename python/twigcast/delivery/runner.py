@@ -1,0 +1,103 @@
+"""Sinks at work: a thread for each, with a cursor per stream, so that one that fails holds back nobody else.
+
+A sink takes the committed batches of each stream's log in order. What it cannot take waits in the log and is tried
+again, until it succeeds or is too old and goes to the dead letter. A batch that all have passed is deleted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from twigcast.config import Pipeline
+from twigcast.delivery.dead import DeadLetters
+from twigcast.delivery.log import Log
+from twigcast.delivery.outbox import Outbox
+from twigcast.delivery.routing import Routing
+from twigcast.delivery.sinks import Context, open_sink
+from twigcast.delivery.status import SinkStatus, status_of
+from twigcast.delivery.targets import Subscribers, Targets
+from twigcast.delivery.worker import DeadWorker, SinkWorker, Worker
+
+PATIENCE = 30.0
+"""Seconds without any progress after which ``drain`` gives up; nothing is lost by that."""
+
+
+class Runner:
+    """The sinks of a pipeline: ``with Runner(settings, store) as runner: …`` and ``runner.wake()`` after a commit.
+
+    The caller has claimed the state folder; two runners on one would deliver twice.
+    """
+
+    def __init__(self, settings: Pipeline, store: Subscribers | None = None) -> None:
+        self.settings = settings
+        self._logs = {name: Log(settings.state.log, name) for name in settings.streams}
+        self.outbox = Outbox(settings.state.outbox)
+        self.dead = DeadLetters(settings.state.dead)
+        routing = Routing(settings.routes, settings.sinks)
+        context = Context(self.outbox.state, self.outbox, self.dead, Targets(store))
+        self.sinks = {
+            name: SinkWorker(open_sink(name, sink, context), sink, self.logs, self.outbox, self.dead, routing)
+            for name, sink in settings.sinks.items()
+        }
+        self._workers: list[Worker] = [DeadWorker(self.logs, self.outbox, self.dead), *self.sinks.values()]
+        self._forgetting = threading.Lock()
+
+    def __enter__(self) -> Runner:
+        for worker in self._workers:
+            worker.passed = self._forget
+            worker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.join()
+        self.outbox.close()
+        self.dead.close()
+
+    @property
+    def logs(self) -> dict[str, Log]:
+        """What the sinks follow. May be replaced by one with more in it."""
+        return self._logs
+
+    @logs.setter
+    def logs(self, logs: dict[str, Log]) -> None:
+        self._logs = logs
+        for worker in self._workers:
+            worker.logs = logs
+
+    def wake(self) -> None:
+        """There is a new batch."""
+        for worker in self._workers:
+            worker.woken.set()
+
+    def drain(self, stop: threading.Event | None = None, patience: float = PATIENCE) -> bool:
+        """Wait until everything that is committed has been delivered; digests that are not due are not waited for.
+
+        False if ``stop`` is set first, or if nothing has gone forward for so long: the next run goes on there.
+        """
+        stop = stop or threading.Event()
+        self.wake()
+        before, since = None, time.monotonic()
+        while not all(worker.idle for worker in self._workers):
+            now = [
+                (worker.sink.waiting, [worker.cursor(stream) for stream in self.logs])
+                for worker in self.sinks.values()
+            ]  # fmt: skip
+            if now != before:
+                before, since = now, time.monotonic()
+            if stop.wait(0.1) or time.monotonic() - since > patience:
+                return False
+        return True
+
+    def status(self) -> list[SinkStatus]:
+        return [status_of(name, sink, self.outbox, self.logs) for name, sink in self.settings.sinks.items()]
+
+    def _forget(self) -> None:
+        with self._forgetting:
+            for stream, log in self.logs.items():
+                passed = min(worker.cursor(stream) for worker in self._workers)
+                if passed > log.forgotten:
+                    log.forget(passed)
