@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +17,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("java
 CONFIG = """
 [spark]
 master = "{url}"
-options = {{ "spark.driver.host" = "127.0.0.1", "spark.driver.bindAddress" = "127.0.0.1", "spark.executor.memory" = "512m",
-    "spark.executor.cores" = "1", "spark.pyspark.python" = "{python}", "spark.network.timeout" = "20s",
+options = {{ "spark.driver.host" = "127.0.0.1", "spark.driver.bindAddress" = "127.0.0.1",
+    "spark.executor.memory" = "512m", "spark.executor.cores" = "1",
+    "spark.pyspark.python" = "{python}", "spark.network.timeout" = "20s",
     "spark.executor.heartbeatInterval" = "3s" }}
 """
 MESSAGES = 2000
@@ -57,4 +57,3 @@ def test_a_worker_dies(cluster: Cluster, tmp_path: Path) -> None:
     )
     late = [message for message, id in lake.elements() if id == "late"]
     assert late and len(late) == len(set(late))
-    assert os.path.exists(site.settings.state.path / "status.json")

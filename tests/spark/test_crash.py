@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -108,15 +109,17 @@ def crash_and_recover(site: Site, target: Target, messages: int, kills: int, see
         for _ in range(kills):
             # From the moment that it does something on: a kill while Java starts up proves little.
             before = progress(site, target)
-            wait_for(lambda before=before: process.poll() is not None or progress(site, target) > before, 240)
+            wait_for(partial(moved, process, site, target, before), 240)
             time.sleep(dice.uniform(0, 2.5))
             assert process.poll() is None, (site.folder / "run.log").read_text()[-3000:]
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
             process = start(site)
         wait_for(
-            lambda: process.poll() is not None
-            or (sum(site.in_lake().values()) >= wanted.total() and len(target.accepted) >= wanted.total()),
+            lambda: (
+                process.poll() is not None
+                or (sum(site.in_lake().values()) >= wanted.total() and len(target.accepted) >= wanted.total())
+            ),
             600,
         )
         time.sleep(2)
@@ -134,6 +137,10 @@ def crash_and_recover(site: Site, target: Target, messages: int, kills: int, see
     assert len(target.accepted) == wanted.total()
     repeated = target.accepted.total() - wanted.total()
     assert repeated <= kills * 8 * 2, f"{repeated} calls came twice"
+
+
+def moved(process: subprocess.Popen[bytes], site: Site, target: Target, before: tuple[int, int]) -> bool:
+    return process.poll() is not None or progress(site, target) > before
 
 
 def progress(site: Site, target: Target) -> tuple[int, int]:

@@ -61,7 +61,12 @@ def consume(servers: str, topic: str) -> list[tuple[str, dict[str, bytes], bytes
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "test", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": servers,
+            "group.id": "test",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
     )
     found = []
     try:

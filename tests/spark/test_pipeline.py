@@ -65,7 +65,7 @@ def test_once_and_again(spark: SparkSession, tmp_path: Path) -> None:
     ended = CliRunner().invoke(
         replay_command, [str(site.file), "--since", "1h", "--subscription", "late"], catch_exceptions=False
     )
-    assert "22 messages, 20 deliveries" in ended.output or "21 messages, 20 deliveries" in ended.output
+    assert "20 messages, 20 deliveries" in ended.output
     assert site.in_lake()["3.xml", "late"] == 1 and site.in_lake()["3.xml", "all"] == 1
     assert len(letters.letters()) == 2
     letters.close()
@@ -116,7 +116,9 @@ def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) ->
             wait_for((site.settings.state.path / "status.json").exists)
             ended = CliRunner().invoke(status_command, [str(site.file), "--format", "json"])
             found = json.loads(ended.output)
-            assert ended.exit_code == 0 and found["running"] and [s["sink"] for s in found["sinks"]] == ["files", "lake"]
+            assert (
+                ended.exit_code == 0 and found["running"] and [s["sink"] for s in found["sinks"]] == ["files", "lake"]
+            )
         finally:
             stop.set()
             thread.join(60)

@@ -70,7 +70,13 @@ def test_records(spark: SparkSession, tmp_path: Path) -> None:
     (inbox / "a.xml").write_text(content)
     (inbox / "broken.xml").write_text("<all><o/>")
     found = rows_of(
-        spark, tmp_path, source="directory", path=str(inbox), messages="records", record="x:o", namespaces={"x": "urn:x"}
+        spark,
+        tmp_path,
+        source="directory",
+        path=str(inbox),
+        messages="records",
+        record="x:o",
+        namespaces={"x": "urn:x"},
     )
     assert sorted(found) == ["a.xml#1", "a.xml#2", "broken.xml"]
     assert b'xmlns:p="urn:p"' in found["a.xml#2"].xml and b'id="2"' in found["a.xml#2"].xml
@@ -93,7 +99,13 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "j").mkdir()
     (tmp_path / "j" / "1.json").write_text('{"xml": "<a/>", "at": "2024-01-01T00:00:00Z"}\n{"xml": "<b/>"}\n{}\n')
     lines = rows_of(
-        spark, tmp_path / "3", source="table", path=str(tmp_path / "j"), format="json", time="transport", time_column="at"
+        spark,
+        tmp_path / "3",
+        source="table",
+        path=str(tmp_path / "j"),
+        format="json",
+        time="transport",
+        time_column="at",
     )
     assert sorted(row.xml or b"" for row in lines.values()) == [b"", b"<a/>", b"<b/>"]
     assert utc(2024, 1, 1) in {row.time.timestamp() for row in lines.values()}

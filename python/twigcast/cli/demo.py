@@ -1,13 +1,11 @@
-"""``twigcast demo``: a small newsroom, bank and weather service through a whole pipeline, while subscribers come and go."""
+"""``twigcast demo``: a newsroom, a bank and a weather service through a pipeline while subscribers come and go."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,8 +71,8 @@ PHASES = ("as it began", "with ann's new subscription", "without it")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | None) -> None:
     """Generate realistic messages of three vocabularies (payments, news, weather alerts; a few of them broken) and
-    subscriptions to them, run them through a pipeline on this machine, add and remove a subscription meanwhile, and show
-    what came out.
+    subscriptions to them, run them through a pipeline on this machine, add and remove a subscription meanwhile, and
+    show what came out.
     """
     from rich.console import Console
 
@@ -273,7 +271,6 @@ def _report(console: Console, show: Show, settings: Pipeline) -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)
-
     _changes(console, show, settings)
     _letters(console, settings)
 
@@ -295,8 +292,8 @@ def _changes(console: Console, show: Show, settings: Pipeline) -> None:
             counts[row["subscription"]][phase] += 1
     title = "Deliveries while subscriptions change"
     table = Table("", "version of the store", *names, title=title, title_justify="left")
-    for place, phase in enumerate(PHASES):
-        table.add_row(phase, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
+    for place, words in enumerate(PHASES):
+        table.add_row(words, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
     console.print(table)
 
 
@@ -307,12 +304,8 @@ def _letters(console: Console, settings: Pipeline) -> None:
 
     table = Table("message", "at", "reason", "text", title="Dead letters", title_justify="left")
     letters = DeadLetters(settings.state.dead)
-    for letter in itertools.islice(_oldest_first(letters), 5):
+    for letter in letters.letters()[:-6:-1]:
         table.add_row(str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text)
     letters.close()
     if table.row_count:
         console.print(table)
-
-
-def _oldest_first(letters: Any) -> Iterator[Any]:
-    return reversed(letters.letters())

@@ -35,7 +35,9 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         except ValueError:
             found = parse_time(str(value))
         if found is None:
-            self.fail(f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago", param)
+            self.fail(
+                f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago", param
+            )
         return found
 
 

@@ -64,8 +64,12 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("--max-files", type=click.IntRange(min=1), help="Most messages per micro-batch.  [default: 5000]")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 @click.option("--master", help="Spark's master: spark://…, yarn, k8s://…  [default: local, or the file's]")
-@click.option("--shards", type=click.IntRange(min=1), help="Parts to split the subscriptions into.  [default: the file's]")
-@click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="json: a line per event.")
+@click.option(
+    "--shards", type=click.IntRange(min=1), help="Parts to split the subscriptions into.  [default: the file's]"
+)
+@click.option(
+    "--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="json: a line per event."
+)
 @click.option("--ui", is_flag=True, help="Also start Spark's web page, on http://localhost:4040.")
 @namespace_options
 @limit_options

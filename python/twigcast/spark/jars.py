@@ -72,7 +72,14 @@ def fetch(name: str, jars: Sequence[Jar]) -> list[Path]:
         raise OptionError("no-maven", "there is no mvn on the PATH", hint="install Apache Maven")
     with tempfile.TemporaryDirectory(dir=cache, prefix=".jars-") as folder:
         Path(folder, "pom.xml").write_text(_pom(jars), encoding="utf-8")
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
+        command = [
+            maven,
+            "-q",
+            "-B",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            "-DoutputDirectory=jars",
+        ]
         try:
             ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import uuid
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -144,6 +145,7 @@ class _Shard:
         self._traits: list[tuple[Any, ...] | None] = []
         self._changed: set[int] = set()
         self._files = 0
+        self._name = f"{uuid.uuid4().hex}-{self.number}"
         self._folded: File | None = None
         self._stale: Version | None = None
 
@@ -223,7 +225,8 @@ class _Shard:
 
     def _fresh(self, name: str) -> Path:
         self._files += 1
-        return self.folder / f"{self.number}-{self._files:06d}.{name}"
+        # Nobody else's name, ever: a worker that outlives this run must not take a later one's file for what it has.
+        return self.folder / f"{self._name}-{self._files:06d}.{name}"
 
     def _ship(self, file: File) -> File:
         if self.ship is not None:

@@ -39,7 +39,7 @@ class Metrics:
         )
         self._subscriptions = Gauge("twigcast_subscriptions", "Active subscriptions.", registry=self.registry)
         self._version = Gauge("twigcast_store_version", "Version of the subscriptions in use.", registry=self.registry)
-        self.registry.register(_Sinks(self))  # type: ignore[arg-type]
+        self.registry.register(_Sinks(self))
 
     def __enter__(self) -> Metrics:
         host, port = self._address

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -19,10 +20,10 @@ from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.failures import cause
+from twigcast.spark.jars import kafka_connector
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.session import session
 from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
-from twigcast.spark.jars import kafka_connector
 from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import check_record, files
@@ -117,6 +118,7 @@ class Run:
         self.watch = watch or Watch()
         self.total = Counts()
         self.started = time.time()
+        self.id = uuid.uuid4().hex[:8]
         self.lock = threading.Lock()
         self._spark = spark
         self.streams: dict[str, StreamRun] = {}
@@ -138,9 +140,7 @@ class Run:
             self._stack = stack
             self.spark = spark = self._session()
             ship = None if _is_local(spark) else spark.sparkContext.addFile
-            self.live = LiveSet(
-                store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship
-            )
+            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship)
             self.live.current()  # now, so that what is wrong with the store is known before anything runs
             most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
             stack.enter_context(listed_by_the_driver(spark, most))
@@ -250,7 +250,7 @@ class StreamRun:
     total: Counts = field(default_factory=Counts)
 
     def start(self) -> StreamingQuery:
-        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(self.name)
+        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         if self.run.once:
             return writer.trigger(availableNow=True).start()
@@ -268,9 +268,7 @@ class StreamRun:
             if self.source.complete is not None:
                 frame = self.source.complete(frame, self.checkpoint, batch)
             writer = LogWriter(str(self.log.staging), self.name)
-            task = DeliverTask(
-                self.source.load, self.time, self.name, published.shards[0], writer, self.archive
-            )
+            task = DeliverTask(self.source.load, self.time, self.name, published.shards[0], writer, self.archive)
             counts = commit_batch(frame, task, published, self.log, batch)
             self._tell(batch, counts, time.monotonic() - began, published)
 
@@ -283,9 +281,7 @@ class StreamRun:
             total.add(run.total)
         self.total.add(counts)
         self.at = time.time()
-        self.last = Progress(
-            self.name, batch, counts, seconds, published.version, published.subscriptions, total
-        )
+        self.last = Progress(self.name, batch, counts, seconds, published.version, published.subscriptions, total)
         run.watch.on_batch(self.last)
 
 

@@ -1,8 +1,8 @@
 """Archived messages through the subscriptions of now, once more.
 
-A replay has a log of its own, ``<stream>.replay-<time>``, which sinks follow like any other: those of the pipeline if it
-runs, else those that the replay starts for itself. Deliveries have the ids that they would have had from the stream, so
-that who must not act twice can tell.
+A replay has a log of its own, ``<stream>.replay-<time>``, which sinks follow like any other: those of the pipeline if
+it runs, else those that the replay starts for itself. Deliveries have the ids that they would have had from the stream,
+so that who must not act twice can tell.
 """
 
 from __future__ import annotations

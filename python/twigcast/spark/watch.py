@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,7 @@ class Observers:
         if self._settings.metrics.port is not None:
             from twigcast.spark.metrics import Metrics
 
-            self._metrics = self._stack.enter_context(
-                Metrics(self._settings.metrics.host, self._settings.metrics.port)
-            )
+            self._metrics = self._stack.enter_context(Metrics(self._settings.metrics.host, self._settings.metrics.port))
         self._stack.enter_context(self._status)
         return self
 
@@ -82,10 +80,8 @@ class StatusFile:
     def _write(self, running: bool) -> None:
         if self.run is None:
             return
-        try:
+        with suppress(OSError):  # a full disk is reported by those who must write
             replace(self._path, json.dumps(status_of(self.run, running)).encode())
-        except OSError:
-            pass  # a full disk is reported by those who must write
 
 
 def status_of(run: Run, running: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from twigcast.limits import Limits
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import files
 from twigcast.spark.sources.kafka import kafka
-from twigcast.spark.sources.messages import Source
+from twigcast.spark.sources.messages import Source as Source
 from twigcast.spark.sources.table import table
 from twigcast.spark.sources.testing import rate, socket
 
