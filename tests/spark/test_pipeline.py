@@ -18,7 +18,7 @@ from twigcast.cli.replay import replay as replay_command
 from twigcast.cli.status import status as status_command
 from twigcast.delivery.dead import DeadLetters
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.spark.pipeline import Progress, Run, Watch
+from twigcast.spark.pipeline import Progress, Run
 from twigcast.spark.watch import Observers
 
 
@@ -79,12 +79,7 @@ def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) ->
     stop = threading.Event()
     seen: list[Progress] = []
     with Observers(site.settings) as observers:
-
-        def on_batch(progress: Progress) -> None:
-            observers.on_batch(progress)
-            seen.append(progress)
-
-        run = Run(site.settings, spark=spark, stop=stop, watch=Watch(on_batch, observers.on_start))
+        run = Run(site.settings, spark=spark, stop=stop, watch=observers.watch(seen.append))
         failed: list[BaseException] = []
 
         def work() -> None:

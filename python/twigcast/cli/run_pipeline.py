@@ -40,7 +40,7 @@ def run_pipeline(
     from rich.console import Console
 
     from twigcast.cli.run import stop_on_signals
-    from twigcast.spark.pipeline import Run, Watch, pipeline_session
+    from twigcast.spark.pipeline import Run, pipeline_session
     from twigcast.spark.watch import Observers
 
     settings = config.load(path)
@@ -63,16 +63,8 @@ def run_pipeline(
             screen.say("waiting for messages")
             return found
 
-        def on_batch(progress: Progress) -> None:
-            observers.on_batch(progress)
-            screen.on_batch(progress)
-
-        def on_start(run: Run) -> None:
-            observers.on_start(run)
-            screen.run = run
-
-        watch = Watch(on_batch, on_start)
-        run = Run(settings, spark=start, once=once or None, shards=shards, watch=watch, stop=stop)
+        watch = observers.watch(screen.on_batch)
+        screen.run = run = Run(settings, spark=start, once=once or None, shards=shards, watch=watch, stop=stop)
         total = run()
     if not as_json:
         click.echo(

@@ -63,6 +63,8 @@ class Watch:
 
     on_batch: Callable[[Progress], None] = lambda progress: None
     on_start: Callable[[Run], None] = lambda run: None
+    on_end: Callable[[Run], None] = lambda run: None
+    """While what the run has can still be asked."""
 
 
 def check(settings: config.Pipeline) -> None:
@@ -148,9 +150,12 @@ class Run:
                 self.streams[name] = self._stream(spark, name, of)
             with self.runner:
                 self.watch.on_start(self)
-                self._queries()
-                if self.once:
-                    self.runner.drain(self.stop)
+                try:
+                    self._queries()
+                    if self.once:
+                        self.runner.drain(self.stop)
+                finally:
+                    self.watch.on_end(self)
             return self.total
 
     def _session(self) -> SparkSession:

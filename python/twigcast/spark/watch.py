@@ -6,16 +6,15 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twigcast import config
 from twigcast.delivery.files import replace
-
-if TYPE_CHECKING:
-    from twigcast.spark.pipeline import Progress, Run
+from twigcast.spark.pipeline import Progress, Run, Watch
 
 EVERY = 1.0
 """Seconds between two writings of the status file."""
@@ -50,6 +49,20 @@ class Observers:
         if self._metrics is not None:
             self._metrics.run = run
 
+    def on_end(self, run: Run) -> None:
+        self._status.end()
+        if self._metrics is not None:
+            self._metrics.run = None
+
+    def watch(self, also: Callable[[Progress], None] = lambda progress: None) -> Watch:
+        """For a run; ``also`` is told of each batch too."""
+
+        def on_batch(progress: Progress) -> None:
+            self.on_batch(progress)
+            also(progress)
+
+        return Watch(on_batch, self.on_start, self.on_end)
+
     def on_batch(self, progress: Progress) -> None:
         if self._metrics is not None:
             self._metrics.on_batch(progress)
@@ -71,7 +84,13 @@ class StatusFile:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+
+    def end(self) -> None:
+        """The last word on a run."""
+        self._ended.set()
+        self._thread.join()
         self._write(running=False)
+        self.run = None
 
     def _loop(self) -> None:
         while not self._ended.wait(EVERY):
