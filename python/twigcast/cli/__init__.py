@@ -6,22 +6,41 @@ import os
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from keyword import iskeyword
 
 import click
 
 from twigcast.errors import TwigcastError
 
-# command -> its line in --help; the module is twigcast.cli.<command>, the function has the command's name.
+# command -> its line in --help; the function has its name, the module is twigcast.cli.<command> or in MODULES.
 COMMANDS = {
     "match": "Match messages against subscriptions.",
     "validate": "Check that messages are well-formed.",
     "explain": "Show how a query is evaluated.",
     "test": "Tell whether a query matches messages, and if not, why.",
     "generate": "Generate documents and queries from a DTD.",
+    "init": "Write a configuration to start from.",
+    "subscriber": "Add, list, change and remove subscribers.",
+    "subscribe": "Store a subscription.",
+    "unsubscribe": "Remove subscriptions.",
+    "pause": "Let subscriptions match nothing until resumed.",
+    "resume": "Let paused subscriptions match again.",
+    "subscriptions": "List subscriptions.",
+    "import": "Store subscriptions from a file.",
+    "export": "Write all subscriptions as JSON Lines.",
     "run": "Run a pipeline, or the messages of a folder, on Spark.",
     "status": "Show what a pipeline is doing.",
     "replay": "Run archived messages through a pipeline again.",
     "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
+}
+
+MODULES = {
+    "unsubscribe": "subscribe",
+    "pause": "subscribe",
+    "resume": "subscribe",
+    "subscriptions": "subscribe",
+    "import": "transfer",
+    "export": "transfer",
 }
 
 INTERRUPTED = 130
@@ -35,7 +54,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = getattr(import_module(f"twigcast.cli.{name}"), name)
+        module = import_module(f"twigcast.cli.{MODULES.get(name, name)}")
+        command = getattr(module, f"{name}_" if iskeyword(name) else name)
         assert isinstance(command, click.Command)
         return command
 

@@ -17,6 +17,7 @@ from twigcast.store.records import SubscriptionRecord
 Problems = list[tuple[int, TwigcastError]]
 """Which of the records given, by its index, and what is wrong with it."""
 MAX_SHAPES = 200_000
+_PLAIN = scope_of({}, None)
 
 
 class FilterChecker:
@@ -61,7 +62,8 @@ class FilterChecker:
         compiler = compiler_for(namespaces, record.default_namespace)
         if not selects and "[" not in record.query and compiler.fast(record.query) is not None:
             return None
-        scope = scope_of(namespaces, record.default_namespace, record.dialect)
+        plain = not namespaces and not record.default_namespace and record.dialect == "w3c"
+        scope = _PLAIN if plain else scope_of(namespaces, record.default_namespace, record.dialect)
         return self._shapes.split(record.query, scope)[0], selects
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any
@@ -291,7 +290,7 @@ class Store:
         return record
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
-        stored = replace(record, version=writer.version)
+        stored = record._replace(version=writer.version)
         names = [column.name for column in tables.subscriptions.columns]
         row = dict(zip(names, (*stored.row(), stored.version), strict=True))
         writer.connection.execute(insert(tables.subscriptions).values(**row))

@@ -1,0 +1,160 @@
+"""``twigcast subscribe``, ``unsubscribe``, ``pause``, ``resume``, ``subscriptions``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twigcast.cli.options import OneOf, format_option, namespace_options
+from twigcast.cli.store_options import opened, show, store_option
+from twigcast.engine import DIALECTS
+from twigcast.results import RESULTS
+
+if TYPE_CHECKING:
+    from twigcast.store import SubscriptionRecord
+
+COLUMNS = ("id", "subscriber", "query", "state", "options")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  twigcast subscribe --subscriber alice '/order[total > 100]'
+  twigcast subscribe --id links --ns a=http://www.w3.org/2005/Atom --result fragments '//a:link'
+  twigcast subscribe --id links --replace --max-delay '5 minutes' '//link'
+"""
+)
+@click.argument("query")
+@click.option("--id", help="The subscription's id; without it, one is made.")
+@click.option("--subscriber", metavar="ID", help="Who receives.")
+@click.option("--kind", default="filter", show_default=True, help="The kind of subscription.")
+@namespace_options
+@click.option("--default-namespace", metavar="URI", help="What element names without a prefix mean.")
+@click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How the query is read.")
+@click.option(
+    "--result", type=OneOf(RESULTS), default="match", show_default=True, help="What is delivered, as for match."
+)
+@click.option("--stream", metavar="NAME", help="Only messages of this stream.")
+@click.option("--max-delay", metavar="TIME", help="Collect matches into one delivery for up to this long.")
+@click.option("--paused", is_flag=True, help="Do not match until resumed.")
+@click.option("--replace", is_flag=True, help="Put it in the place of the subscription with this id.")
+@store_option
+def subscribe(
+    query: str,
+    id: str | None,
+    subscriber: str | None,
+    kind: str,
+    namespaces: tuple[tuple[str, str], ...],
+    default_namespace: str | None,
+    dialect: str,
+    result: str,
+    stream: str | None,
+    max_delay: str | None,
+    paused: bool,
+    replace: bool,
+    url: str,
+) -> None:
+    """Store QUERY as a subscription, and print its id.
+
+    A running pipeline takes it up with its next micro-batch. A query with a mistake is refused, with the place marked.
+    """
+    from twigcast.store.records import delay
+
+    if replace and id is None:
+        raise click.UsageError("--replace goes with --id")
+    options: dict[str, Any] = {
+        "subscriber": subscriber,
+        "kind": kind,
+        "namespaces": dict(namespaces) or None,
+        "default_namespace": default_namespace,
+        "dialect": dialect,
+        "result": result,
+        "stream": stream,
+        "max_delay": None if max_delay is None else delay(max_delay),
+        "state": "paused" if paused else "active",
+    }
+    with opened(url, create=not replace) as store:
+        if replace and id is not None:
+            record = store.replace(id, query, **options)
+        else:
+            record = store.subscribe(query, id=id, **options)
+    click.echo(record.id)
+
+
+@click.command(epilog="\b\nExample:\n  twigcast unsubscribe links s-0123456789abcdef")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@store_option
+def unsubscribe(ids: tuple[str, ...], url: str) -> None:
+    """Remove subscriptions, all of them or, if one is unknown, none."""
+    with opened(url) as store:
+        store.unsubscribe(*ids)
+
+
+@click.command(epilog="\b\nExample:\n  twigcast pause links")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@store_option
+def pause(ids: tuple[str, ...], url: str) -> None:
+    """Let subscriptions match nothing until resumed."""
+    with opened(url) as store:
+        store.pause(*ids)
+
+
+@click.command(epilog="\b\nExample:\n  twigcast resume links")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@store_option
+def resume(ids: tuple[str, ...], url: str) -> None:
+    """Let paused subscriptions match again, messages that come from now on."""
+    with opened(url) as store:
+        store.resume(*ids)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  twigcast subscriptions
+  twigcast subscriptions --grep 'symbol = "IBM"' --subscriber alice
+\b
+Exit status: 0 there are some, 1 there are none, 2 there was an error.
+"""
+)
+@click.option("--grep", metavar="REGEX", help="Only those whose query or id holds this regular expression.")
+@click.option("--subscriber", metavar="ID", help="Only those of this subscriber.")
+@click.option("--state", type=OneOf(("active", "paused")), help="Only those in this state.")
+@format_option("jsonl", "table")
+@store_option
+@click.pass_context
+def subscriptions(
+    ctx: click.Context, /, grep: str | None, subscriber: str | None, state: str | None, format: str, url: str
+) -> None:
+    """List subscriptions, by id."""
+    try:
+        wanted = re.compile(grep) if grep is not None else None
+    except re.error as error:
+        raise click.UsageError(f"--grep: not a regular expression: {error}") from error
+    found = 0
+
+    def rows(records: Iterator[SubscriptionRecord]) -> Iterator[dict[str, Any]]:
+        nonlocal found
+        for record in records:
+            if wanted is None or wanted.search(record.query) or wanted.search(record.id):
+                found += 1
+                yield record.to_json() if format == "jsonl" else _cells(record)
+
+    with opened(url) as store:
+        show(format, rows(store.subscriptions(subscriber=subscriber, state=state)), COLUMNS, "subscriptions")
+    ctx.exit(0 if found else 1)
+
+
+def _cells(record: SubscriptionRecord) -> dict[str, Any]:
+    plain = {"id", "subscriber", "query", "state"}
+    options = {key: value for key, value in record.to_json().items() if key not in plain}
+    return {
+        "id": record.id,
+        "subscriber": record.subscriber,
+        "query": record.query,
+        "state": record.state,
+        "options": options or None,
+    }

@@ -1,0 +1,91 @@
+"""``twigcast import`` and ``twigcast export``: subscriptions as JSON Lines."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from twigcast.cli.store_options import opened, store_option
+from twigcast.errors import OptionError
+
+LINES = 1 << 14
+
+FORMAT = """\b
+A line is an object; only "query" is required, and without an "id" the number of the line is the id:
+  {"id": "a7", "subscriber": "alice", "query": "/a/b", "namespaces": {"p": "uri"}, "default_namespace": "uri",
+   "dialect": "w3c", "result": "match", "stream": "orders", "max_delay": "5 minutes", "state": "active"}
+"""
+
+
+@click.command(
+    "import",
+    epilog=f"""\b
+Examples:
+  twigcast import subscriptions.jsonl
+  zcat backup.jsonl.gz | twigcast import --replace --add-subscribers -
+{FORMAT}""",
+)
+@click.argument("file")
+@click.option("--replace", is_flag=True, help="Put subscriptions in the place of those with the same ids.")
+@click.option("--add-subscribers", is_flag=True, help="Add subscribers that are not in the store.")
+@store_option
+def import_(file: str, replace: bool, add_subscribers: bool, url: str) -> None:
+    """Store the subscriptions of FILE, - for stdin: all of them or, if one cannot be accepted, none."""
+    from twigcast.store import Imported, import_jsonl
+
+    def take_in(lines: BinaryIO) -> Imported:
+        with opened(url, create=True) as store:
+            return import_jsonl(
+                store,
+                lines,
+                name=file,
+                replace=replace,
+                add_subscribers=add_subscribers,
+                on_progress=_progress if sys.stderr.isatty() else None,
+            )
+
+    try:
+        if file == "-":
+            done = take_in(sys.stdin.buffer)
+        else:
+            with Path(file).open("rb") as lines:
+                done = take_in(lines)
+    except OSError as error:
+        raise OptionError("unreadable", f"{file}: {error.strerror}") from error
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    told = [f"{done.added:,} added"]
+    told += [f"{done.replaced:,} replaced"] if done.replaced else []
+    told += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
+    told += [f"{done.subscribers:,} subscribers added"] if done.subscribers else []
+    click.echo(f"{', '.join(told)}; version {done.version}", err=True)
+
+
+def _progress(lines: int) -> None:
+    click.echo(f"\r\x1b[K{lines:,} lines read", err=True, nl=False)
+
+
+@click.command(
+    epilog=f"""\b
+Examples:
+  twigcast export > subscriptions.jsonl
+  twigcast export --store postgresql://me@db/twigcast | gzip > backup.jsonl.gz
+{FORMAT}"""
+)
+@store_option
+def export(url: str) -> None:
+    """Write all subscriptions as JSON Lines, by id, as they are at one moment; import reads them back.
+
+    Subscribers' names and targets, which may hold secrets, are not written.
+    """
+    from twigcast.store import export_jsonl
+
+    with opened(url) as store:
+        lines = export_jsonl(store)
+        while some := list(islice(lines, LINES)):
+            sys.stdout.buffer.write(("\n".join(some) + "\n").encode())
+    sys.stdout.flush()
