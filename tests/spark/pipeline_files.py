@@ -61,10 +61,9 @@ class Site:
     def in_lake(self) -> Counter[tuple[str, str]]:
         """(message, subscription) of the Parquet sink, with how often each is there."""
         found: Counter[tuple[str, str]] = Counter()
-        for path in (self.folder / "lake").rglob("*.parquet"):
-            if not path.name.startswith((".", "_")):
-                table = pq.ParquetFile(path).read(columns=["message", "subscription"])
-                found.update(zip(table["message"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+        for path in (self.folder / "lake").glob("date=*/*.parquet"):
+            table = pq.ParquetFile(path).read(columns=["message", "subscription"])
+            found.update(zip(table["message"].to_pylist(), table["subscription"].to_pylist(), strict=True))
         return found
 
     def in_files(self) -> list[Path]:

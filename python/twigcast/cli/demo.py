@@ -284,7 +284,7 @@ def _changes(console: Console, show: Show, settings: Pipeline) -> None:
 
     names = ("ann-extreme", "ann-headlines", "bob-large")
     counts = {name: [0] * len(PHASES) for name in names}
-    for path in settings.sinks["table"].path.rglob("*.parquet"):  # type: ignore[union-attr]
+    for path in settings.sinks["table"].path.glob("date=*/*.parquet"):  # type: ignore[union-attr]
         found = pq.ParquetFile(path).read(columns=["message", "subscription"])
         for row in found.filter(pc.is_in(found["subscription"], pa.array(names))).to_pylist():
             number = int(row["message"].rpartition("-")[2].partition(".")[0])

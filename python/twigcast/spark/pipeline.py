@@ -112,12 +112,15 @@ class Run:
         shards: int | None = None,
         watch: Watch | None = None,
         stop: threading.Event | None = None,
+        patience: float = 30.0,
     ) -> None:
+        """``patience``: with ``once``, seconds to wait for a sink that gets nowhere; the next run goes on there."""
         self.settings = settings
         self.once = settings.trigger.once if once is None else once
         self.shards = shards or settings.spark.shards
         self.stop = stop or threading.Event()
         self.watch = watch or Watch()
+        self.patience = patience
         self.total = Counts()
         self.started = time.time()
         self.id = uuid.uuid4().hex[:8]
@@ -153,7 +156,7 @@ class Run:
                 try:
                     self._queries()
                     if self.once:
-                        self.runner.drain(self.stop)
+                        self.runner.drain(self.stop, self.patience)
                 finally:
                     self.watch.on_end(self)
             return self.total
