@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, reading, report, updates
+from benchmarks import corpora, filtering, pipeline, reading, report, updates
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "peers": filtering.peers,
     "adding": updates.adding,
     "bulk": updates.bulk,
+    "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "run": "Run a pipeline, or the messages of a folder, on Spark.",
     "status": "Show what a pipeline is doing.",
     "replay": "Run archived messages through a pipeline again.",
-    "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
+    "demo": "Run a whole pipeline on generated messages and subscriptions.",
 }
 
 MODULES = {
