@@ -1,4 +1,4 @@
-"""Where the third-party test data lies, for every test that needs it; and how random the random tests are."""
+"""What every test may need: the third-party data, databases; and how random the random tests are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from servers.postgresql import postgresql_server, postgresql_url
+
+__all__ = ["postgresql_server", "postgresql_url"]  # fixtures for every test
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,3 +27,11 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip("needs ../shared/data beside the project")
     return data
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new store can be made, in each of the databases."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return str(request.getfixturevalue("postgresql_url"))

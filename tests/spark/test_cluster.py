@@ -19,8 +19,7 @@ CONFIG = """
 master = "{url}"
 options = {{ "spark.driver.host" = "127.0.0.1", "spark.driver.bindAddress" = "127.0.0.1",
     "spark.executor.memory" = "512m", "spark.executor.cores" = "1",
-    "spark.pyspark.python" = "{python}", "spark.network.timeout" = "20s",
-    "spark.executor.heartbeatInterval" = "3s" }}
+    "spark.pyspark.python" = "{python}" }}
 """
 MESSAGES = 2000
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "Run a pipeline, or the messages of a folder, on Spark.",
     "status": "Show what a pipeline is doing.",
     "replay": "Run archived messages through a pipeline again.",
+    "dead": "List, show and redrive what could not be read or delivered.",
     "demo": "Run a whole pipeline on generated messages and subscriptions.",
 }
 

@@ -44,8 +44,9 @@ class Runner:
         self._forgetting = threading.Lock()
 
     def __enter__(self) -> Runner:
+        self.forget()  # what all had passed when an earlier run died
         for worker in self._workers:
-            worker.passed = self._forget
+            worker.passed = self.forget
             worker.start()
         return self
 
@@ -95,7 +96,8 @@ class Runner:
     def status(self) -> list[SinkStatus]:
         return [status_of(name, sink, self.outbox, self.logs) for name, sink in self.settings.sinks.items()]
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Delete the batches that everybody has passed."""
         with self._forgetting:
             for stream, log in self.logs.items():
                 passed = min(worker.cursor(stream) for worker in self._workers)

@@ -64,7 +64,7 @@ class Database:
         """All that is read within is of one version."""
         with self._translated(), self.engine.connect() as connection:
             if not self.is_sqlite:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 

@@ -12,7 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json as quick_json
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, Text, and_, delete, func, insert, literal, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Insert,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+)
 from sqlalchemy.schema import CreateTable
 
 from twigcast.errors import OptionError, Span, TwigcastError
@@ -172,7 +186,8 @@ def _take_in(writer: Writer, name: str, *, replace: bool, add_subscribers: bool)
     _refuse(name, _duplicates(connection))
     unchanged = replaced = subscribers = 0
     if replace:
-        same = [_OLD[column].is_not_distinct_from(_NEW[column]) for column in _COLUMNS]
+        rest = [_OLD[column].is_not_distinct_from(_NEW[column]) for column in _COLUMNS if column != "id"]
+        same = (_OLD.id == _NEW.id, *rest)
         unchanged = connection.execute(delete(_incoming).where(select(1).where(and_(*same)).exists())).rowcount
     else:
         _refuse(name, _conflicts(connection))
@@ -187,7 +202,7 @@ def _take_in(writer: Writer, name: str, *, replace: bool, add_subscribers: bool)
         replaced = connection.execute(delete(tables.subscriptions).where(known)).rowcount
     # In the order of the ids, so that the tree of the table grows at its end.
     rows = select(*[_NEW[column] for column in _COLUMNS], literal(writer.version)).order_by(_NEW.id)
-    put = connection.execute(insert(tables.subscriptions).from_select([*_COLUMNS, "version"], rows)).rowcount
+    put = _count(connection, insert(tables.subscriptions).from_select([*_COLUMNS, "version"], rows))
     if put or subscribers:
         writer.note("import", None, put)
     version = writer.version if put or subscribers else writer.version - 1
@@ -235,4 +250,9 @@ def _strangers(connection: Connection) -> Problems:
 def _add_subscribers(connection: Connection) -> int:
     new = select(_NEW.subscriber, literal(""), literal(now()), literal("{}")).where(_missing()).distinct()
     added = insert(tables.subscribers).from_select(["id", "name", "created", "targets"], new)
-    return connection.execute(added).rowcount
+    return _count(connection, added)
+
+
+def _count(connection: Connection, insertion: Insert) -> int:
+    """How many rows it put in, which SQLAlchemy keeps for other statements only unless asked to."""
+    return connection.execute(insertion, execution_options={"preserve_rowcount": True}).rowcount

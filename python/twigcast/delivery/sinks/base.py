@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,6 +27,12 @@ class SinkError(TwigcastError):
 
     def __init__(self, text: str, *, hint: str | None = None) -> None:
         super().__init__("sink-failed", text, hint=hint)
+
+
+def cannot_write(path: Path, error: OSError) -> SinkError:
+    # Not strerror: pyarrow puts the name of its own function there.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return SinkError(f"cannot write to {error.filename or path}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from twigcast.delivery.jsonl import joined, lines
 from twigcast.delivery.log import Piece
 from twigcast.delivery.publication import Publication
-from twigcast.delivery.sinks.base import Batch, Sink, SinkError, contents
+from twigcast.delivery.sinks.base import Batch, Sink, cannot_write, contents
 
 _PLAIN = re.compile(r"[A-Za-z0-9@+=-][A-Za-z0-9@+=._-]*")
 _LONGEST = 120
@@ -36,7 +36,7 @@ class DirectorySink(Sink):
         try:
             self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
         except OSError as error:
-            raise SinkError(f"cannot write to {error.filename or self._path}: {error.strerror}") from error
+            raise cannot_write(self._path, error) from error
 
     def _write(self, batch: Batch, folder: Path) -> None:
         made: set[Path] = set()

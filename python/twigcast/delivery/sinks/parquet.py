@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from twigcast.delivery.log import Piece
 from twigcast.delivery.publication import Publication
-from twigcast.delivery.sinks.base import Batch, Sink, SinkError, contents
+from twigcast.delivery.sinks.base import Batch, Sink, cannot_write, contents
 from twigcast.delivery.writer import TIME
 
 CONTENT = pa.dictionary(pa.int32(), pa.binary())
@@ -43,7 +43,7 @@ class ParquetSink(Sink):
         try:
             self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
         except OSError as error:
-            raise SinkError(f"cannot write to {error.filename or self._path}: {error.strerror or error}") from error
+            raise cannot_write(self._path, error) from error
 
     def _write(self, batch: Batch, folder: Path) -> None:
         writer = None

@@ -1,0 +1,199 @@
+"""``twigcast dead``: what could not be read or delivered, why, and another try."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from twigcast.cli.inputs import as_json
+from twigcast.cli.options import format_option
+from twigcast.cli.store_options import show as show_rows
+from twigcast.errors import OptionError
+
+if TYPE_CHECKING:
+    from twigcast.config import Pipeline
+    from twigcast.delivery.dead import DeadLetters, Letter
+
+F = TypeVar("F", bound=Callable[..., Any])
+SHOWN = 2_000
+"""Characters of an original that a terminal gets."""
+
+EPILOG = """\b
+Examples:
+  twigcast dead list
+  twigcast dead show 17
+  twigcast dead show 17 --original > message.xml
+  twigcast dead redrive 17 18
+  twigcast dead redrive --all --sink hooks
+"""
+
+
+@click.group(epilog=EPILOG)
+def dead() -> None:
+    """List, show and redrive dead letters: messages that were refused, deliveries that failed."""
+
+
+def _file_option(command: F) -> F:
+    return click.option(
+        "-c",
+        "--config",
+        "file",
+        default="pipeline.toml",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The pipeline's configuration.",
+    )(command)
+
+
+def _filters(command: F) -> F:
+    kinds = click.Choice(["message", "delivery"])
+    command = click.option("--kind", type=kinds, help="Refused messages, or failed deliveries, only.")(command)
+    command = click.option("--reason", metavar="CODE", help="Of this reason only.")(command)
+    command = click.option("--sink", metavar="NAME", help="Of this sink only.")(command)
+    return click.option("--stream", metavar="NAME", help="Of this stream only.")(command)
+
+
+@dead.command("list", epilog="\b\nExample:\n  twigcast dead list --stream orders --format jsonl")
+@_filters
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
+@click.option("--redriven", is_flag=True, help="Also those that were redriven.")
+@format_option("jsonl", "table")
+@_file_option
+def list_(file: Path, format: str, limit: int, redriven: bool, **filters: Any) -> None:
+    """List dead letters, the newest first."""
+    with _opened(file) as (_, letters):
+        found = letters.letters(**filters, redriven=redriven, limit=limit) if letters else []
+        rows = [_row(letter) for letter in found]
+    if format == "table":
+        rows = [{**row, "at": _place(row), "what": row["sink"] or row["stream"]} for row in rows]
+    show_rows(format, rows, ("id", "created", "what", "message", "reason", "at", "attempts", "text"), "dead letters")
+
+
+@dead.command(epilog="\b\nExample:\n  twigcast dead show 17")
+@click.argument("id", type=int)
+@click.option("--original", is_flag=True, help="Write the original bytes and nothing else.")
+@_file_option
+def show(id: int, original: bool, file: Path) -> None:
+    """Show a dead letter: everything known, and the message, or what was to be delivered."""
+    with _opened(file) as (_, letters):
+        letter = _letters(letters, file).letter(id)
+        content = _letters(letters, file).original(id)
+    if original:
+        if content is None:
+            raise OptionError("no-content", f"dead letter {id} has no content: the message was refused unread")
+        sys.stdout.buffer.write(content)
+        return
+    for name, value in _row(letter).items():
+        if value not in (None, "", {}):
+            click.echo(f"{name:13} {value if isinstance(value, (str, int)) else as_json(value)}")
+    if content is not None:
+        click.echo(f"{'bytes':13} {len(content):,}\n")
+        click.echo(_text(content))
+
+
+@dead.command(epilog="\b\nExamples:\n  twigcast dead redrive 17 18\n  twigcast dead redrive --all --reason webhook-age")
+@click.argument("ids", nargs=-1, type=int)
+@click.option("--all", "every", is_flag=True, help="All that fit the options.")
+@_filters
+@_file_option
+def redrive(ids: tuple[int, ...], every: bool, file: Path, **filters: Any) -> None:
+    """Put dead letters back: a message into its stream, a delivery to its sink.
+
+    A pipeline that runs takes them up within seconds, another one when it is run.
+    """
+    from twigcast.delivery.outbox import Outbox
+
+    if bool(ids) == every:
+        raise click.UsageError("give the ids of dead letters, or --all")
+    if ids and any(value is not None for value in filters.values()):
+        raise click.UsageError("ids and options that choose do not go together")
+    with _opened(file) as (settings, letters):
+        found = letters.letters(**filters) if every and letters else [_letters(letters, file).letter(id) for id in ids]
+        _check(found, settings)
+        put = 0
+        if found:
+            outbox = Outbox(settings.state.outbox)
+            try:
+                for letter in reversed(found):
+                    put += _put_back(letter, _letters(letters, file), outbox, settings, strict=not every)
+            finally:
+                outbox.close()
+    click.echo(f"{put:,} put back")
+
+
+def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Pipeline, strict: bool) -> bool:
+    try:
+        letters.redrive(letter, outbox, settings.state.path / "redrive")
+        return True
+    except OptionError as error:
+        if strict:
+            raise
+        click.echo(str(error), err=True)
+        return False
+
+
+def _check(found: list[Letter], settings: Pipeline) -> None:
+    """What has nowhere to go is told before anything moves."""
+    for letter in found:
+        if letter.kind == "message":
+            known, what, name = list(settings.streams), "stream", letter.stream
+        else:
+            known, what, name = list(settings.sinks), "sink", letter.sink
+        if name not in known:
+            hint = f"it has: {', '.join(known)}"
+            text = f"dead letter {letter.id} is of the {what} {name!r}, which the configuration does not have"
+            raise OptionError(f"no-such-{what}", text, hint=hint)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[Pipeline, DeadLetters | None]]:
+    """Reading makes no database: it would hide that the configuration is not the one that runs."""
+    from twigcast.config import load
+    from twigcast.delivery.dead import DeadLetters
+
+    settings = load(file)
+    letters = DeadLetters(settings.state.dead) if settings.state.dead.exists() else None
+    try:
+        yield settings, letters
+    finally:
+        if letters is not None:
+            letters.close()
+
+
+def _letters(letters: DeadLetters | None, file: Path) -> DeadLetters:
+    if letters is None:
+        raise OptionError("no-such-letter", f"the pipeline of {file} has no dead letters")
+    return letters
+
+
+def _row(letter: Letter) -> dict[str, Any]:
+    row = {name: getattr(letter, name) for name in letter.__slots__}
+    row["time"] = None if letter.time is None else _moment(letter.time / 1e6)
+    row["created"] = _moment(letter.created)
+    row["redriven"] = None if letter.redriven is None else _moment(letter.redriven)
+    return row
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _place(row: dict[str, Any]) -> str:
+    return "" if row["line"] is None else f"{row['line']}:{row['column']}"
+
+
+def _text(content: bytes) -> str:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "base64: " + base64.b64encode(content).decode()
+    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text[: SHOWN + 1])
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…\n(--original writes all of it)"
