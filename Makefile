@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 RUST := $(shell find crates -name target -prune -o -path '*/fuzz' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) Cargo.toml
 
-.PHONY: help demo test test-all kafka bench lint env clean check-python check-cargo check-java
+.PHONY: help demo test test-all kafka bench lint env clean check-python check-cargo check-java postgresql
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,11 +22,11 @@ help: ## Show this list.
 demo: env check-java ## Run a whole pipeline: messages, subscribers who come and go, files and a table out.
 	$(BIN)/twigcast demo
 
-test: env check-java ## Run the tests, but for the slow ones.
+test: env check-java postgresql ## Run the tests, but for the slow ones.
 	cargo test -q -p twigcast-kernel
 	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
-test-all: env check-java ## Run every test, the slow ones too.
+test-all: env check-java postgresql ## Run every test, the slow ones too.
 	cargo test -q --release -p twigcast-kernel -- --include-ignored
 	TWIGCAST_RANDOM_TESTS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -68,6 +68,16 @@ check-python:
 check-cargo:
 	@command -v cargo >/dev/null || { echo "error: Twigcast's kernel is Rust, and there is no cargo here; install it with" \
 		"rustup (https://rustup.rs) and run make again" >&2; exit 1; }
+
+# Tests start a PostgreSQL server of their own from these programs; where they cannot be had, those tests are skipped.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; echo "installing PostgreSQL for the tests"; \
+		apt-get install -qq -y postgresql >/dev/null 2>&1 || \
+		{ apt-get update -qq >/dev/null 2>&1; apt-get install -qq -y postgresql >/dev/null 2>&1; } || \
+		echo "note: PostgreSQL cannot be installed; its tests will be skipped"; \
+	else echo "note: there is no PostgreSQL here (apt install postgresql); its tests will be skipped"; fi
 
 check-java:
 	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \

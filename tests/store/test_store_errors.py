@@ -43,12 +43,13 @@ def readable(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "url",
     ["mysql://u:hidden@h/d", "twigcast.db", "", "sqlite://", "sqlite:///:memory:", "postgresql://u:hidden@h", "http://h/x",
-     "postgresql+psycopg2://u:hidden@h/d", "sqlite://host/file.db", "postgresql://u:hidden@h:port/d"],
+     "postgresql+psycopg2://u:hidden@h/d", "sqlite://host/file.db", "postgresql://u:hidden@h:port/d",
+     "postgresql://u:hid@hidden/x@h/d", "postgresql://u:hid@hidden@h/d"],
 )  # fmt: skip
 def test_urls_of_no_store(url: str) -> None:
     with pytest.raises(OptionError) as raised:
         Store.open(url)
-    assert raised.value.code == "bad-store-url" and "sqlite:///FILE" in str(raised.value)
+    assert raised.value.code == "bad-store-url" and raised.value.hint
     assert "hidden" not in str(raised.value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 Key = tuple[str | int, ...]
 
@@ -32,13 +33,17 @@ class Expansion:
 
         def replace(found: re.Match[str]) -> str:
             if found[1]:
-                return ""
+                return "$"
             if found[2] is None:
                 self.problems.append((key, "after '${' comes the name of an environment variable and '}'"))
                 return ""
             result = self._environment.get(found[2], found[3])
             if result is None:
                 self.problems.append((key, f"the environment variable {found[2]} is not set"))
-            return result or ""
+            in_password = (
+                "://" in value and value[: found.start()].endswith(":") and value[found.end() :].startswith("@")
+            )
+            # A password may hold what would end it in a URL.
+            return quote(result or "", safe="") if in_password else result or ""
 
         return _REFERENCE.sub(replace, value)

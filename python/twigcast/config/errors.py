@@ -53,8 +53,12 @@ def problems_of(error: ValidationError, secret: Container[Key]) -> list[tuple[Ke
         if isinstance(cause, Problems):
             found += [((*key, *below), text) for below, text in cause.found]
         else:
+            details = dict(one.get("ctx", {}))
+            tag = TAGS.get(str(key[0])) if key else None
+            if tag is not None and (*key, tag) in secret:
+                details.pop("tag", None)
             shown = isinstance(one["input"], (str, int, float)) and key not in secret
-            found.append(_words(one["type"], key, one["msg"], one.get("ctx", {}), one["input"] if shown else None))
+            found.append(_words(one["type"], key, one["msg"], details, one["input"] if shown else None))
     return found
 
 
@@ -76,7 +80,9 @@ def _words(kind: str, key: Key, text: str, details: dict[str, Any], value: Any) 
         return (*key, tag), f"is missing; use one of {', '.join(_tags(str(key[0])))}"
     if kind == "union_tag_invalid":
         tag, tags = TAGS[str(key[0])], _tags(str(key[0]))
-        given = details.get("tag", "")
+        given = details.get("tag")
+        if given is None:
+            return (*key, tag), f"must be one of {', '.join(tags)}"
         return (*key, tag), f"there is no {tag} {given!r}; {suggest(str(given), tags)}"
     if kind == "literal_error":
         given = "" if value is None else f", not {value!r}"
@@ -94,14 +100,14 @@ def _words(kind: str, key: Key, text: str, details: dict[str, Any], value: Any) 
     return key, f"must be {text}" + ("" if value is None else f", not {value!r}")
 
 
-def _members(section: str) -> dict[str, type[BaseModel]]:
+def members(section: str) -> dict[str, type[BaseModel]]:
     union = get_args(AnyStream if section == "streams" else AnySink)[0]
     tag = TAGS[section]
     return {get_args(member.model_fields[tag].annotation)[0]: member for member in get_args(union)}
 
 
 def _tags(section: str) -> list[str]:
-    return list(_members(section))
+    return list(members(section))
 
 
 def _known(table: Key) -> list[str]:
@@ -110,7 +116,7 @@ def _known(table: Key) -> list[str]:
         return list(Pipeline.model_fields)
     section = str(table[0])
     if section in TAGS:
-        keys = {key for member in _members(section).values() for key in member.model_fields}
+        keys = {key for member in members(section).values() for key in member.model_fields}
         return sorted(keys)
     annotation = Pipeline.model_fields[section].annotation
     todo = [annotation]

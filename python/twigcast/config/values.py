@@ -53,9 +53,19 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) else value
 
 
-def _path(value: Path, info: ValidationInfo) -> Path:
-    if not str(value).strip() or "\0" in str(value):
+def _not_empty(value: Any) -> Any:
+    if isinstance(value, str) and (not value.strip() or "\0" in value):
         raise ValueError("must be a path")
+    return value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _path(value: Path, info: ValidationInfo) -> Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):
         raise ValueError("must be a path on this machine, not a URL")
     return (_folder(info) / value.expanduser()).absolute()
@@ -82,11 +92,11 @@ Name = Annotated[str, AfterValidator(_name)]
 Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_positive)]
 """Seconds."""
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0, lt=2**32)]
-Count = Annotated[int, Field(gt=0)]
-Port = Annotated[int, Field(ge=0, lt=65536)]
-LocalPath = Annotated[Path, AfterValidator(_path)]
+Count = Annotated[int, BeforeValidator(_whole), Field(gt=0)]
+Port = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=65536)]
+LocalPath = Annotated[Path, BeforeValidator(_not_empty), AfterValidator(_path)]
 """Absolute; what is relative in the file is relative to the folder of the file."""
-Location = Annotated[str, AfterValidator(_location)]
+Location = Annotated[str, BeforeValidator(_not_empty), AfterValidator(_location)]
 """An absolute path, or a URL that Spark can read (``hdfs://…``, ``s3a://…``)."""
 Servers = Annotated[str, BeforeValidator(_servers), Field(min_length=1)]
 """``host:port,host:port``; a list in the file is fine too."""

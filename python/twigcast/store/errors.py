@@ -40,9 +40,8 @@ _AGAIN = ("40001", "40P01")
 
 
 def is_passing(error: exc.DBAPIError) -> bool:
-    """Worth another try at once: nothing was stored."""
-    state = getattr(error.orig, "sqlstate", None)
-    return state in _AGAIN or (error.connection_invalidated and state is not None)
+    """Worth another try at once, for surely nothing was stored. Of a connection that broke one cannot be sure."""
+    return getattr(error.orig, "sqlstate", None) in _AGAIN
 
 
 def translate(error: Exception, name: str) -> StoreError:

@@ -21,6 +21,10 @@ class StoreUrlError(OptionError, ValueError):
 def check_url(text: str) -> str:
     """The URL with the driver that Twigcast uses. The error does not repeat what may be a password."""
     url = parse_url(text)
+    if "@" in f"{url.host}{url.database}" and url.drivername != "sqlite":
+        # Not shown: what stands after the first @ may be the rest of a password.
+        hint = "write @ as %40, / as %2F, : as %3A and % as %25"
+        raise StoreUrlError("bad-store-url", "the password in the URL has characters that end it", hint=hint)
     if url.drivername.startswith("postgresql") and not url.database:
         raise StoreUrlError("bad-store-url", "the URL of a PostgreSQL store names a database", hint=_HINT)
     if url.drivername == "sqlite" and (url.host or not url.database or url.database == ":memory:"):

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twigcast.store import Store
+
+SECRET = "whsec_" + "c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0"
+
+
+def rows(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def no_store_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TWIGCAST_STORE", raising=False)
+
+
+def test_from_nothing_to_a_list(run: Any) -> None:
+    assert run("subscriber", "add", "alice", "--name", "Alice").returncode == 0
+    made = run("subscribe", "--subscriber", "alice", "/order[total > 100]")
+    assert made.returncode == 0 and made.stdout.startswith("s-")
+    done = run(
+        "subscribe", "--id", "links", "--ns", "a=urn:atom", "--default-namespace", "urn:d", "--dialect", "tian",
+        "--result", "nodes", "--stream", "feeds", "--max-delay", "5 minutes", "--paused", "//a:link",
+    )  # fmt: skip
+    assert done.stdout == "links\n"
+    listed = rows(run("subscriptions").stdout)
+    assert [one["id"] for one in listed] == ["links", made.stdout.strip()]
+    assert listed[0] == {
+        "id": "links",
+        "query": "//a:link",
+        "namespaces": {"a": "urn:atom"},
+        "default_namespace": "urn:d",
+        "dialect": "tian",
+        "result": "nodes",
+        "stream": "feeds",
+        "max_delay": "5 m",
+        "state": "paused",
+    }
+    assert listed[1]["subscriber"] == "alice"
+
+
+def test_grep_and_tables(run: Any) -> None:
+    run("subscribe", "--id", "one", "/a[b = 1]")
+    run("subscribe", "--id", "two", "/c")
+    assert [one["id"] for one in rows(run("subscriptions", "--grep", r"\[b").stdout)] == ["one"]
+    assert [one["id"] for one in rows(run("subscriptions", "--grep", "^tw").stdout)] == ["two"]
+    none = run("subscriptions", "--grep", "zzz")
+    assert (none.returncode, none.stdout) == (1, "")
+    assert run("subscriptions", "--grep", "[").returncode == 2
+    table = run("subscriptions", "--format", "table")
+    assert "/a[b = 1]" in table.stdout and table.stdout.endswith("2 subscriptions\n")
+    assert "0 subscriptions" in run("subscriptions", "--state", "paused", "--format", "table").stdout
+
+
+def test_pause_resume_replace_unsubscribe(run: Any) -> None:
+    run("subscribe", "--id", "x", "/a")
+    assert run("pause", "x").returncode == 0
+    assert rows(run("subscriptions", "--state", "paused").stdout)[0]["id"] == "x"
+    assert run("resume", "x").returncode == 0
+    assert run("subscribe", "--id", "x", "/b").returncode == 2
+    assert run("subscribe", "--id", "x", "--replace", "/b").returncode == 0
+    assert rows(run("subscriptions").stdout) == [{"id": "x", "query": "/b"}]
+    assert run("subscribe", "--replace", "/b").returncode == 2
+    done = run("unsubscribe", "x", "y")
+    assert done.returncode == 2 and "no subscription 'y'" in done.stderr
+    assert run("unsubscribe", "x").returncode == 0
+    assert run("subscriptions").returncode == 1
+
+
+def test_a_mistake_is_marked_and_nothing_stored(run: Any) -> None:
+    done = run("subscribe", "/a[b = ")
+    assert done.returncode == 2 and "  /a[b = \n" in done.stderr and "^" in done.stderr
+    done = run("subscribe", "--kind", "transform", "/a")
+    assert done.returncode == 2 and "kinds of this version: filter" in done.stderr
+    done = run("subscribe", "--max-delay", "soon", "/a")
+    assert done.returncode == 2 and "5 minutes" in done.stderr
+    done = run("subscribe", "--subscriber", "bob", "/a")
+    assert done.returncode == 2 and "twigcast subscriber add bob" in done.stderr
+    assert run("subscriptions").stdout == ""
+
+
+def test_subscribers_and_their_secrets(run: Any, folder: Any) -> None:
+    folder({"secret": SECRET + "\n"})
+    hook = ["--webhook", "https://shop.example/in"]
+    assert run("subscriber", "add", "shop", *hook, "--secret-file", "secret").returncode == 0
+    assert run("subscriber", "add", "other", *hook, "--secret-file", "-", "--topic", "t", stdin=SECRET).returncode == 0
+    for format in ("jsonl", "table"):
+        listed = run("subscriber", "list", "--format", format)
+        assert "shop.example" in listed.stdout and "(set)" in listed.stdout
+        assert SECRET not in listed.stdout + listed.stderr and SECRET[6:] not in listed.stdout
+    with Store.open("sqlite:///twigcast.db") as store:
+        assert store.subscriber("shop").targets["webhook"]["secret"] == SECRET
+    assert run("subscriber", "set", "shop", "--topic", "shop").returncode == 0
+    assert rows(run("subscriber", "list").stdout)[1]["targets"] == {"kafka": {"topic": "shop"}}
+    assert run("subscriber", "add", "x", "--secret-file", "secret").returncode == 2
+    bad = run("subscriber", "add", "x", *hook, "--secret-file", "-", stdin="hunter2")
+    assert bad.returncode == 2 and "hunter2" not in bad.stderr
+    assert run("subscriber", "add", "x", *hook, "--secret-file", "none").returncode == 2
+
+
+def test_removing_a_subscriber(run: Any) -> None:
+    run("subscriber", "add", "alice")
+    run("subscribe", "--subscriber", "alice", "/a")
+    assert run("subscriber", "remove", "alice").returncode == 2
+    done = run("subscriber", "remove", "alice", "--with-subscriptions")
+    assert done.returncode == 0 and "1 subscriptions removed" in done.stderr
+    assert run("subscriber", "list").stdout == ""
+
+
+def test_import_and_export(run: Any, folder: Any, tmp_path: Path) -> None:
+    folder({"s.jsonl": '{"id": "b", "query": "/b", "subscriber": "al"}\n{"query": "/a"}\n'})
+    refused = run("import", "s.jsonl")
+    assert refused.returncode == 2 and "s.jsonl:1: " in refused.stderr and "--add-subscribers" in refused.stderr
+    done = run("import", "--add-subscribers", "s.jsonl")
+    assert (done.returncode, done.stderr) == (0, "2 added, 1 subscribers added; version 1\n")
+    exported = run("export")
+    assert rows(exported.stdout) == [{"id": "2", "query": "/a"}, {"id": "b", "subscriber": "al", "query": "/b"}]
+    again = run("import", "-", stdin=exported.stdout)
+    assert again.returncode == 2 and "--replace" in again.stderr
+    again = run("import", "--replace", "-", stdin=exported.stdout)
+    assert again.stderr == "0 added, 2 unchanged; version 1\n"
+    bad = run("import", "-", stdin='{"query": "/a["}')
+    assert bad.returncode == 2 and "-:1: " in bad.stderr and "^" in bad.stderr
+    assert run("import", "none.jsonl").returncode == 2
+
+
+def test_which_store(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = run("subscriptions")
+    assert missing.returncode == 2 and "there is no store" in missing.stderr
+    assert not (tmp_path / "twigcast.db").exists()
+    run("subscribe", "--store", "sqlite:///other.db", "/a")
+    assert (tmp_path / "other.db").exists() and not (tmp_path / "twigcast.db").exists()
+    monkeypatch.setenv("TWIGCAST_STORE", "sqlite:///other.db")
+    assert len(rows(run("export").stdout)) == 1
+    wrong = run("export", "--store", "oracle://u:hunter2@h/d")
+    assert wrong.returncode == 2 and "sqlite:///FILE" in wrong.stderr and "hunter2" not in wrong.stderr
+    monkeypatch.setenv("TWIGCAST_STORE", "postgresql://u:hunter2@127.0.0.1:1/d")
+    away = run("export")
+    assert away.returncode == 2 and "store-unreachable" in away.stderr and "hunter2" not in away.stderr
+    assert "hunter2" not in run("export", "--help").stdout
+
+
+def test_a_reader_that_has_seen_enough(run: Any, folder: Any, tmp_path: Path) -> None:
+    folder({"s.jsonl": "".join(f'{{"query": "/a[b = {i}]"}}\n' for i in range(30_000))})
+    assert run("import", "s.jsonl").returncode == 0
+    program = f"{sys.executable} -m twigcast.cli"
+    command = f"{program} export | head -1; {program} subscriptions --format jsonl | head -1"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (len(rows(done.stdout)), done.stderr) == (2, "")
+
+
+def test_init(run: Any, tmp_path: Path) -> None:
+    from twigcast.config import load
+
+    done = run("init")
+    assert done.returncode == 0 and "twigcast run pipeline.toml" in done.stdout
+    text = (tmp_path / "pipeline.toml").read_text()
+    assert sum(line.startswith("#") for line in text.splitlines()) > 30
+    assert (tmp_path / "inbox").is_dir()
+    assert load(tmp_path / "pipeline.toml").streams["inbox"].source == "directory"
+    again = run("init")
+    assert again.returncode == 2 and "--force" in again.stderr
+    (tmp_path / "pipeline.toml").write_text("mine")
+    assert run("init", "--force").returncode == 0
+    assert (tmp_path / "pipeline.toml").read_text() == text == run("init", "-").stdout
+    assert run("init", "none/p.toml").returncode == 2
