@@ -29,7 +29,9 @@ def test_demo(spark: SparkSession, tmp_path: Path) -> None:
     assert letters.count() == 62 // 7
     letters.close()
     assert len((out / "subscriptions.jsonl").read_text().splitlines()) == 100
-    rows = [row for path in (out / "deliveries").glob("date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
+    rows = [
+        row for path in (out / "deliveries").glob("date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()
+    ]
     headlines = {row["message"] for row in rows if row["subscription"] == "ann-headlines"}
     numbers = {int(message[-10:-4]) for message in headlines}
     assert numbers and min(numbers) >= 21 and max(numbers) < 42  # it was there for the second of three lots only

@@ -18,8 +18,9 @@ from twigcast.cli.replay import replay as replay_command
 from twigcast.cli.status import status as status_command
 from twigcast.delivery.dead import DeadLetters
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.spark.pipeline import Progress, Run
+from twigcast.spark.pipeline import Progress, Run, Watch
 from twigcast.spark.watch import Observers
+from twigcast.store import import_jsonl
 
 
 def run_once(site: Site, spark: SparkSession, **options: object) -> Run:
@@ -125,6 +126,35 @@ def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) ->
     )  # fmt: skip
     ended = CliRunner().invoke(status_command, [str(site.file)])
     assert ended.exit_code == 1 and "ended at" in ended.output and "lake" in ended.output
+
+
+@pytest.mark.slow
+def test_a_change_among_100_000_takes_effect_within_two_batches(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    with site.store() as store:
+        lines = (json.dumps({"id": f"s{n}", "query": f'/order[customer = "c{n}"]'}).encode() for n in range(100_000))
+        import_jsonl(store, lines)
+    stop = threading.Event()
+    seen: list[Progress] = []
+    run = Run(site.settings, spark=spark, stop=stop, watch=Watch(seen.append))
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        for number in range(6):
+            site.put(f"{number}.xml", "<order><customer>new</customer></order>")
+            wait_for(lambda number=number: sum(p.counts.messages for p in seen) > number)
+            if number == 2:
+                with site.store() as store:
+                    store.subscribe('/order[customer = "new"]', id="new")
+        wait_for(lambda: len(site.in_lake()) >= 2)
+    finally:
+        stop.set()
+        thread.join(60)
+    batches = [p for p in seen if p.counts.messages]
+    assert [p.counts.deliveries for p in batches[:3]] == [0, 0, 0] and batches[-1].subscriptions == 100_001
+    assert (
+        batches[4].counts.deliveries == batches[5].counts.deliveries == 1
+    )  # the second after the change, at the latest
 
 
 def wait_for(condition: object, seconds: float = 60) -> None:
