@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, pipeline, reading, report, updates
+from benchmarks import corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -18,6 +18,9 @@ BENCHMARKS = {
     "peers": filtering.peers,
     "adding": updates.adding,
     "bulk": updates.bulk,
+    "predicates": predicates.lines,
+    "stock": stock.lines,
+    "registration": registration.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

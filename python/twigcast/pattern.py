@@ -19,8 +19,15 @@ from typing import TypeAlias
 from twigcast.errors import Span
 
 
+class _Named:
+    """Its text is wanted often, as the key that terms are sorted by."""
+
+    __slots__ = ("_text",)
+    _text: str
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(_Named):
     """One step of a path: how to get there from the node before, and what is found there.
 
     ``axis`` is ``child`` (one level down) or ``descendant`` (one level or more). An attribute or a text node counts as
@@ -36,7 +43,12 @@ class Step:
     local: str | None = None
 
     def __str__(self) -> str:
-        return ("//" if self.axis == "descendant" else "/") + test_text(self.kind, self.ns, self.local)
+        try:
+            return self._text
+        except AttributeError:
+            text = ("//" if self.axis == "descendant" else "/") + test_text(self.kind, self.ns, self.local)
+            object.__setattr__(self, "_text", text)
+            return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,7 @@ class LinearPath:
         return "".join(map(str, self.steps))
 
 
-class Predicate:
+class Predicate(_Named):
     """A condition on a context node: a node of the message, or the document itself."""
 
     __slots__ = ()
@@ -288,30 +300,45 @@ def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
 
 
 def in_order(predicates: Iterable[Predicate]) -> list[Predicate]:
-    """Sorted by shape, and only then by constants: equal shapes order their terms equally."""
-    shapes = [(predicate_text(one, masked=True), one) for one in predicates]
-    if len({shape for shape, _ in shapes}) < len(shapes):
-        return [one for _, one in sorted(shapes, key=lambda pair: (pair[0], predicate_text(pair[1])))]
-    return [one for _, one in sorted(shapes, key=lambda pair: pair[0])]
+    """Each once, sorted by shape, and only then by constants: equal shapes order their terms equally."""
+    every = list(predicates)
+    by_shape = {shape_text(one): one for one in every}
+    if len(by_shape) == len(every):
+        return [by_shape[shape] for shape in sorted(by_shape)]
+    return sorted(dict.fromkeys(every), key=lambda one: (shape_text(one), predicate_text(one)))
+
+
+def shape_text(predicate: Predicate) -> str:
+    """The text without the constants."""
+    try:
+        return predicate._text
+    except AttributeError:
+        text = _text(predicate, masked=True)
+        object.__setattr__(predicate, "_text", text)
+        return text
 
 
 def predicate_text(predicate: Predicate, masked: bool = False) -> str:
+    return shape_text(predicate) if masked else _text(predicate, masked)
+
+
+def _text(predicate: Predicate, masked: bool) -> str:
     match predicate:
-        case Bool(value):
-            return "true()" if value else "false()"
-        case And(terms):
-            return " and ".join(_nested(term, masked, Or) for term in terms)
-        case Or(terms):
-            return " or ".join(_nested(term, masked, And) for term in terms)
-        case Not(term):
-            return f"not({predicate_text(term, masked)})"
         case Exists(twig):
             return twig_text(twig, masked)
+        case Compare(value, op, const):
+            return f"{_value(value, masked)} {op} {_const(const, masked)}"
+        case And(terms):
+            return " and ".join([_nested(term, masked, Or) for term in terms])
+        case Or(terms):
+            return " or ".join([_nested(term, masked, And) for term in terms])
+        case Not(term):
+            return f"not({predicate_text(term, masked)})"
+        case Bool(truth):
+            return "true()" if truth else "false()"
         case NodeIs(kind, ns, local):
             # An attribute is no principal node of the self axis; the text is for reading, so it borrows the @.
             return f"self::{test_text(kind, ns, local)}"
-        case Compare(value, op, const):
-            return f"{_value(value, masked)} {op} {_const(const, masked)}"
         case Match(function, of, const):
             return f"{function}({_value(of, masked)}, {_const(const, masked)})"
         case Position(of, op, n):
@@ -328,12 +355,15 @@ def twig_text(twig: Twig, masked: bool = False) -> str:
     """Relative to the context, as in a predicate."""
     if not twig.nodes:
         return "."
-    text = "".join(_node(node, masked) for node in twig.nodes)
+    text = "".join([_node(node, masked) for node in twig.nodes])
     return "." + text if text.startswith("//") else text[1:]
 
 
 def _node(node: Node, masked: bool) -> str:
-    return str(node.step) + "".join(f"[{predicate_text(one, masked)}]" for one in node.filters)
+    text = str(node.step)
+    for one in node.filters:
+        text += f"[{predicate_text(one, masked)}]"
+    return text
 
 
 def _value(value: Value, masked: bool) -> str:

@@ -72,10 +72,10 @@ pub(crate) enum Number {
     },
     /// A bucket.
     Bucket(u32),
-    /// A guard: a path that some buckets need, and how many.
+    /// A guard: a path that some buckets, or all of a shape, need, and how many do.
     Guard {
         path: PathId,
-        buckets: u32,
+        users: u32,
     },
 }
 
@@ -234,55 +234,62 @@ impl Engine {
         Ok(())
     }
 
-    /// The access constants of a row, as the last steps of the paths to its bucket.
-    pub(crate) fn access_key(&mut self, shape: u32, row: &[u64]) -> Result<Vec<Sym>, &'static str> {
-        let s = self.store.shape(shape).ok_or("no such shape")?;
-        let value = |slot: u32| match (s.program.slots[slot as usize], row[slot as usize]) {
-            (Slot::Str, x) => names::string_value(x as u32),
-            (Slot::Num, x) => names::number_value(self.constants.intern_number(f64::from_bits(x))),
-        };
-        let mut key = Vec::with_capacity(s.access.len());
-        key.extend(s.access.iter().filter_map(|a| a.slot).map(value));
-        Ok(key)
-    }
-
     fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
         let s = self.store.shape(shape).ok_or("no such shape")?;
         let strings = s.program.slots.iter().zip(row).filter(|(s, _)| **s == Slot::Str);
         if strings.map(|(_, &x)| x).any(|x| x >= self.constants.len() as u64) {
             return Err("a string that is not known");
         }
-        let slots = s.program.slots.clone();
-        let (access, guards) = (s.access.clone(), s.guards.clone());
-        let key = self.access_key(shape, row)?;
-        let bucket = match self.store.find_bucket(shape, &key) {
+        let bucket = match self.store.find_bucket(shape, row) {
             Some(b) => {
                 for item in self.store.drop_guards(b, row) {
                     self.release_guard(item);
                 }
                 b
             }
-            None => {
-                let item = self.number();
-                let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
-                let ids = self.tie(item, paths.iter().map(|p| &p[..]));
-                let b = self.store.open_bucket(shape, key, row, item, ids);
-                self.numbers[item as usize] = Number::Bucket(b);
-                let items: Vec<u32> = guards
-                    .iter()
-                    .map(|g| {
-                        let path = self.path_with_value(g, &slots, row);
-                        self.acquire_guard(&path)
-                    })
-                    .collect();
-                self.store.set_guards(b, items.into_iter(), row);
-                b
-            }
+            None => self.open_bucket(shape, row)?,
         };
         let row = self.store.push(bucket, row, sub);
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
         Ok(())
+    }
+
+    fn open_bucket(&mut self, shape: u32, row: &[u64]) -> Result<u32, &'static str> {
+        let s = self.store.shape(shape).ok_or("no such shape")?;
+        let (slots, access, guards) = (s.program.slots.clone(), s.access.clone(), s.guards.clone());
+        if s.buckets == 0 {
+            let items = guards.iter().filter(|g| g.slot.is_none()).map(|g| self.acquire_guard(&g.path)).collect();
+            self.store.set_shape_guards(shape, items);
+        }
+        let item = self.number();
+        let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
+        let first = self.tie(item, paths.iter().map(|p| &p[..]))[0];
+        let mut items = vec![];
+        for guard in guards.iter().filter(|g| g.slot.is_some()) {
+            let path = self.path_with_value(guard, &slots, row);
+            items.push(self.acquire_guard(&path));
+        }
+        let b = self.store.open_bucket(shape, row, item, first, &items);
+        self.numbers[item as usize] = Number::Bucket(b);
+        Ok(b)
+    }
+
+    /// Takes a row out of its bucket, and the bucket out of the path engine with its last row.
+    fn remove_row(&mut self, bucket: u32, row: u32) {
+        let shape = self.store.shape_of(bucket);
+        let (moved, gone) = self.store.take(bucket, row);
+        if let Some(moved) = moved {
+            self.numbers[moved as usize] = Number::Row { bucket, row };
+        }
+        let Some(gone) = gone else { return };
+        let paths = self.paths_from(gone.item, gone.path);
+        self.untie(gone.item, &paths);
+        let unused = self.store.shape(shape).is_none_or(|s| s.buckets == 0);
+        let shared = if unused { self.store.take_shape_guards(shape) } else { vec![] };
+        for item in gone.guards.into_iter().chain(shared) {
+            self.release_guard(item);
+        }
     }
 
     /// An access path with the constant of its slot as its last step.
@@ -303,22 +310,22 @@ impl Engine {
 
     fn acquire_guard(&mut self, path: &[Step]) -> u32 {
         if let Some(&number) = self.index.find(path).and_then(|id| self.guards.get(&id)) {
-            if let Number::Guard { buckets, .. } = &mut self.numbers[number as usize] {
-                *buckets += 1;
+            if let Number::Guard { users, .. } = &mut self.numbers[number as usize] {
+                *users += 1;
             }
             return number;
         }
         let number = self.number();
         let id = self.tie(number, std::iter::once(path))[0];
-        self.numbers[number as usize] = Number::Guard { path: id, buckets: 1 };
+        self.numbers[number as usize] = Number::Guard { path: id, users: 1 };
         self.guards.insert(id, number);
         number
     }
 
     fn release_guard(&mut self, number: u32) {
-        if let Number::Guard { path, buckets } = &mut self.numbers[number as usize] {
-            *buckets -= 1;
-            if *buckets == 0 {
+        if let Number::Guard { path, users } = &mut self.numbers[number as usize] {
+            *users -= 1;
+            if *users == 0 {
                 let path = *path;
                 self.guards.remove(&path);
                 self.untie(number, &[path]);
@@ -382,16 +389,7 @@ impl Engine {
                 self.untie(sub, &ids);
             }
             Number::Row { bucket, row } => {
-                let (moved, gone) = self.store.take(bucket, row);
-                if let Some(moved) = moved {
-                    self.numbers[moved as usize] = Number::Row { bucket, row };
-                }
-                if let Some(gone) = gone {
-                    self.untie(gone.item, &gone.paths);
-                    for g in gone.guards {
-                        self.release_guard(g.item);
-                    }
-                }
+                self.remove_row(bucket, row);
                 self.numbers[sub as usize] = Number::Free;
                 self.free.push(sub);
             }
@@ -415,6 +413,8 @@ impl Engine {
     /// Work that is better done once for many changes; call before matching.
     pub fn settle(&mut self) {
         self.index.settle();
+        let numbers = &mut self.numbers;
+        self.store.settle(&self.constants, |sub, bucket, row| numbers[sub as usize] = Number::Row { bucket, row });
     }
 
     /// Moves everything added one by one to where bulk additions are; worth it once a matcher says so.

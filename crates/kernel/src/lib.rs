@@ -13,4 +13,5 @@ pub mod shapes;
 pub mod snapshot;
 pub mod sorted;
 pub mod values;
+pub mod words;
 pub mod xml;

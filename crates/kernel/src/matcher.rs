@@ -533,7 +533,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         }
         let message = Message { src, nodes, names: &index.names, constants };
         for &b in &items[..buckets] {
-            if store.guards(b).iter().all(|g| guards.holds(g.item)) {
+            if store.guards(b).all(|g| guards.holds(g)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }

@@ -1,17 +1,20 @@
 //! A compiled set of subscriptions as bytes.
 //!
 //! Only what cannot be told from the rest is written: names, constants, paths in sorted order with their items, shapes
-//! and the columns of their buckets, each as one array. Opening copies the arrays and derives the rest in linear time
-//! (the automaton of sorted paths, what each number stands for, the hash tables), so that no file, however made, opens
-//! to an engine that contradicts itself: every number is checked once, and no derived pointer is ever read.
+//! and the blocks of their buckets, each as one array. The blocks, which are most of it, are used where they lie; the rest
+//! is derived in linear time (the automaton of sorted paths, what each number stands for, the hash tables), so that no
+//! file, however made, opens to an engine that contradicts itself: every number is checked once, and no derived pointer
+//! is ever read.
 
 use crate::engine::{Engine, Mode, Number};
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
-use crate::shapes::program::Slot;
+use crate::shapes::block::{number, Column};
 use crate::shapes::store::{Access, Shape};
 use crate::values::constants::Constants;
+use crate::words::{Held, Words};
+use std::sync::Arc;
 
 /// Why bytes are no snapshot.
 type Read<T> = Result<T, &'static str>;
@@ -45,6 +48,7 @@ impl Writer {
     }
 }
 
+/// What is left of the bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -61,30 +65,20 @@ impl<'a> Reader<'a> {
         self.array(1)
     }
 
-    /// In place: large arrays are copied once only, each item to where it belongs.
-    fn raw_words(&mut self) -> Read<&'a [[u8; 4]]> {
-        Ok(self.array(4)?.as_chunks().0)
-    }
-
-    fn raw_longs(&mut self) -> Read<&'a [[u8; 8]]> {
-        Ok(self.array(8)?.as_chunks().0)
-    }
-
     fn words(&mut self) -> Read<Vec<u32>> {
-        Ok(words(self.raw_words()?))
+        Ok(self.array(4)?.as_chunks().0.iter().map(|&w| u32::from_le_bytes(w)).collect())
+    }
+
+    /// Words that are used where they lie.
+    fn words_in_place(&mut self, all: &Arc<dyn Held>) -> Read<Words> {
+        let array = self.array(4)?;
+        let at = array.as_ptr() as usize - all.bytes().as_ptr() as usize;
+        Words::open(all, at, array.len() / 4).ok_or("it ends early")
     }
 
     fn longs(&mut self) -> Read<Vec<u64>> {
-        Ok(longs(self.raw_longs()?))
+        Ok(self.array(8)?.as_chunks().0.iter().map(|&w| u64::from_le_bytes(w)).collect())
     }
-}
-
-fn words(raw: &[[u8; 4]]) -> Vec<u32> {
-    raw.iter().map(|&w| u32::from_le_bytes(w)).collect()
-}
-
-fn longs(raw: &[[u8; 8]]) -> Vec<u64> {
-    raw.iter().map(|&w| u64::from_le_bytes(w)).collect()
 }
 
 /// Takes the first `n` items of a slice.
@@ -154,22 +148,20 @@ impl Engine {
                     words.extend(a.path.iter().map(|s| s.0));
                 }
             }
+            words.extend(&shape.guard_items);
         }
         out.words(words);
-        let buckets = || self.store.buckets();
-        out.words(buckets().flat_map(|(b, _)| [numbers[b.shape as usize], b.item, b.subs.len() as u32]));
-        out.words(buckets().flat_map(|(b, _)| &b.subs).copied());
-        let mut guards = vec![];
-        for (b, _) in buckets() {
-            guards.push(b.guards.len() as u32);
-            guards.extend(b.guards.iter().flat_map(|g| [g.index, g.item]));
-        }
-        out.words(guards);
-        out.longs(buckets().flat_map(|(b, shape)| b.constants(shape)).flatten().copied());
+        let (mut heads, mut blocks) = (vec![], vec![]);
+        self.store.save(|b, len, block| {
+            heads.extend([numbers[b.shape as usize], b.item, len]);
+            blocks.extend_from_slice(block);
+        });
+        out.words(heads);
+        out.words(blocks);
     }
 
-    pub fn open(data: &[u8], mode: Mode, cache_bytes: usize, fuel: u32) -> Read<Engine> {
-        let mut file = Reader(data);
+    pub fn open(data: Arc<dyn Held>, mode: Mode, cache_bytes: usize, fuel: u32) -> Read<Engine> {
+        let mut file = Reader(data.bytes());
         let mut engine = Engine::new(mode, cache_bytes, fuel);
         let names = open_names(&mut file)?;
         engine.constants = Constants::open(file.bytes()?, &file.words()?, file.longs()?)?;
@@ -177,30 +169,35 @@ impl Engine {
         engine.free = file.words()?;
         paths.check(&names, &engine.constants)?;
         engine.index.names = names;
-        engine.open_shapes(&file.words()?)?;
-        let (heads, subs, guards, constants) = (file.words()?, file.raw_words()?, file.words()?, file.raw_longs()?);
+        let (shapes, heads, blocks) = (file.words()?, file.words()?, file.words_in_place(&data)?);
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
-        let mut roles = Roles::new(&engine.free, subs.len() + paths.items.len())?;
-        engine.open_buckets(&heads, subs, constants, &mut roles)?;
-        engine.open_guards(&guards, &mut roles)?;
+        // a row takes at least a word
+        let rows = heads.iter().skip(2).step_by(3).map(|&len| len as usize).sum::<usize>().min(blocks.len());
+        let mut roles = Roles::new(&engine.free, rows + paths.items.len())?;
+        engine.open_shapes(&shapes, &mut roles)?;
+        engine.open_buckets(&heads, blocks, &mut roles)?;
         engine.open_paths(paths, &mut roles)?;
-        engine.numbers = roles.finish(&engine)?;
-        engine.check_guards()?;
-        let direct = engine.numbers.iter().filter(|n| matches!(n, Number::Paths(_))).count();
-        engine.subscriptions = subs.len() + direct;
+        engine.numbers = roles.finish()?;
+        engine.check_buckets()?;
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         Ok(engine)
     }
 
-    fn open_shapes(&mut self, mut words: &[u32]) -> Read<()> {
+    fn open_shapes(&mut self, mut words: &[u32], roles: &mut Roles) -> Read<()> {
         while !words.is_empty() {
             let len = take_one(&mut words)?;
             let program = take(&mut words, len as usize)?;
             let exact = take_one(&mut words)? == 1;
             let (access, guards) = (Self::open_access(&mut words)?, Self::open_access(&mut words)?);
-            self.add_shape(program, access, guards, exact)?;
+            let shared = guards.iter().filter(|g| g.slot.is_none()).count();
+            let shape = self.add_shape(program, access, guards, exact)?;
+            let items = take(&mut words, shared)?;
+            for &item in items {
+                roles.guard(item)?;
+            }
+            self.store.set_shape_guards(shape, items.to_vec());
         }
         Ok(())
     }
@@ -215,100 +212,28 @@ impl Engine {
         Ok(list)
     }
 
-    /// The guards of each bucket; what their paths are is told by the paths.
-    fn open_guards(&mut self, mut words: &[u32], roles: &mut Roles) -> Read<()> {
-        for bucket in 0..self.store.buckets().count() as u32 {
-            let count = take_one(&mut words)?;
-            let pairs = take(&mut words, 2 * count as usize)?;
-            for pair in pairs.chunks_exact(2) {
-                match roles.get(pair[1])? {
-                    None => roles.set(pair[1], Number::Guard { path: NONE, buckets: 1 })?,
-                    Some(Number::Guard { path, buckets }) => {
-                        roles.numbers[pair[1] as usize] = Number::Guard { path, buckets: buckets + 1 }
-                    }
-                    Some(_) => return Err("a number of two meanings"),
-                }
-            }
-            if !pairs.chunks_exact(2).is_sorted_by(|a, b| a[0] < b[0]) {
-                return Err("the guards of a bucket are not in order");
-            }
-            let mut row = vec![];
-            self.store.row(bucket, 0, &mut row);
-            if !self.store.open_guards(bucket, pairs.chunks_exact(2).map(|p| (p[0], p[1])), &row) {
-                return Err("a guard that its shape does not have");
-            }
-        }
-        if words.is_empty() {
-            Ok(())
-        } else {
-            Err("guards without a bucket")
-        }
-    }
-
-    /// Every guard is the path that its shape says, with the constant of its bucket.
-    fn check_guards(&mut self) -> Read<()> {
-        let mut row = vec![];
-        for bucket in 0..self.store.buckets().count() as u32 {
-            self.store.row(bucket, 0, &mut row);
-            let Some(shape) = self.store.shape_of(bucket) else { continue };
-            let (slots, all) = (shape.program.slots.clone(), shape.guards.clone());
-            for g in self.store.guards(bucket).to_vec() {
-                let path = self.path_with_value(&all[g.index as usize], &slots, &row);
-                match self.number_of(g.item) {
-                    Number::Guard { path: id, .. } if self.index.find(&path) == Some(id) => {
-                        self.guards.insert(id, g.item);
-                    }
-                    _ => return Err("a guard on another path than its shape's"),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn open_buckets(
-        &mut self,
-        heads: &[u32],
-        mut subs: &[[u8; 4]],
-        mut constants: &[[u8; 8]],
-        roles: &mut Roles,
-    ) -> Read<()> {
+    fn open_buckets(&mut self, heads: &[u32], blocks: Words, roles: &mut Roles) -> Read<()> {
         if !heads.len().is_multiple_of(3) {
             return Err("a bucket without its shape, number or size");
         }
-        self.store.reserve(heads.len() / 3);
-        let mut first = vec![];
-        for (bucket, head) in heads.chunks_exact(3).enumerate() {
-            let (shape, item, rows) = (head[0], head[1], head[2] as usize);
-            let s = self.store.shape(shape).ok_or("a bucket of no shape")?;
-            if rows == 0 {
-                return Err("a bucket without subscriptions");
+        let words = blocks.len();
+        self.store.open(blocks, heads.len() / 3);
+        let mut at = 0;
+        for (bucket, head) in (0..).zip(heads.chunks_exact(3)) {
+            at = self.store.open_saved(head[0], head[1], at, head[2], &self.constants)?;
+            roles.set(head[1], Number::Bucket(bucket))?;
+            let block = self.store.block(bucket);
+            for (row, &sub) in (0..).zip(block.subs()) {
+                roles.set(sub, Number::Row { bucket, row })?;
             }
-            let mut columns = Vec::with_capacity(s.program.slots.len());
-            first.clear();
-            for (slot, kind) in s.program.slots.iter().enumerate() {
-                let column = take(&mut constants, if s.is_fixed(slot) { 1 } else { rows })?;
-                let strings = self.constants.len() as u64;
-                if *kind == Slot::Str && column.iter().any(|&x| u64::from_le_bytes(x) >= strings) {
-                    return Err("a string that is not known");
-                }
-                first.push(u64::from_le_bytes(column[0]));
-                if !s.is_fixed(slot) {
-                    columns.push(longs(column));
-                }
+            for &guard in block.guards().iter().filter(|&&g| g != NONE) {
+                roles.guard(guard)?;
             }
-            let key = self.access_key(shape, &first)?;
-            let subs = words(take(&mut subs, rows)?);
-            roles.set(item, Number::Bucket(bucket as u32))?;
-            for (row, &sub) in subs.iter().enumerate() {
-                roles.set(sub, Number::Row { bucket: bucket as u32, row: row as u32 })?;
-            }
-            if self.store.find_bucket(shape, &key).is_some() {
-                return Err("two buckets for the same constants");
-            }
-            let at = self.store.open_bucket(shape, key, &first, item, vec![]);
-            self.store.fill(at, columns, subs);
         }
-        if subs.is_empty() && constants.is_empty() {
+        if self.store.shapes().any(|s| s.buckets == 0) {
+            return Err("a shape without a bucket");
+        }
+        if at as usize == words {
             Ok(())
         } else {
             Err("subscriptions without a bucket")
@@ -325,11 +250,14 @@ impl Engine {
             }
             for &item in items {
                 match roles.get(item)? {
-                    Some(Number::Bucket(b)) => self.store.add_path(b, path),
-                    Some(Number::Guard { path: NONE, buckets }) => {
-                        roles.numbers[item as usize] = Number::Guard { path, buckets }
+                    Some(Number::Bucket(b)) if self.store.bucket(b).path == NONE => self.store.set_path(b, path),
+                    Some(Number::Guard { path: NONE, users }) => {
+                        roles.numbers[item as usize] = Number::Guard { path, users }
                     }
-                    Some(Number::Paths(_)) => self.more.entry(item).or_default().push(path),
+                    Some(Number::Bucket(b)) if !self.has_ways(b) => {
+                        return Err("a bucket on another path than its shape's")
+                    }
+                    Some(Number::Paths(_) | Number::Bucket(_)) => self.more.entry(item).or_default().push(path),
                     Some(_) => return Err("a number of two meanings"),
                     None => roles.set(item, Number::Paths(path))?,
                 }
@@ -347,6 +275,75 @@ impl Engine {
         let names = std::mem::take(&mut self.index.names);
         self.index = PathIndex::open(names, paths.steps, &paths.lens, paths.items, &paths.counts);
         Ok(())
+    }
+
+    /// Every bucket and every guard has the paths that its shape says, with its constants. Counts what there is.
+    fn check_buckets(&mut self) -> Read<()> {
+        for (number, &role) in (0..).zip(&self.numbers) {
+            match role {
+                Number::Free | Number::Bucket(_) => continue,
+                Number::Guard { path, .. } => {
+                    self.guards.insert(path, number);
+                    continue;
+                }
+                Number::Paths(_) | Number::Row { .. } => self.subscriptions += 1,
+            }
+        }
+        let is_guard = |item: u32, guard: &Access, bucket: u32| matches!(self.number_of(item), Number::Guard { path, .. } if path != NONE && self.leads(path, guard, bucket));
+        for bucket in 0..self.store.bucket_count() as u32 {
+            let (b, block) = (self.store.bucket(bucket), self.store.block(bucket));
+            let shape = self.store.shape(b.shape).ok_or("a bucket of no shape")?;
+            let reached = |path: u32| path != NONE && shape.access.iter().any(|a| self.leads(path, a, bucket));
+            let more = if shape.access.len() == 1 { None } else { self.more.get(&b.item) };
+            let (mut slotted, mut others) = (block.guards().iter(), shape.guard_items.iter());
+            let guarded = shape.guards.iter().all(|g| match g.slot {
+                Some(_) => slotted.next().is_some_and(|&item| item == NONE || is_guard(item, g, bucket)),
+                None => others.next().is_some_and(|&item| is_guard(item, g, bucket)),
+            });
+            let count = 1 + more.map_or(0, Vec::len);
+            if !reached(b.path) || !more.into_iter().flatten().all(|&p| reached(p)) || count != self.ways(shape, bucket)
+            {
+                return Err("a bucket on another path than its shape's");
+            }
+            if !guarded {
+                return Err("a guard on another path than its shape's");
+            }
+        }
+        Ok(())
+    }
+
+    /// Is this the access path, or guard, of the bucket?
+    fn leads(&self, path: u32, access: &Access, bucket: u32) -> bool {
+        let steps = self.index.steps(path);
+        match self.last_step(access, bucket) {
+            None => steps == access.path,
+            Some(value) => steps.split_last().is_some_and(|(last, steps)| Some(*last) == value && steps == access.path),
+        }
+    }
+
+    /// The constant of an access path as its last step; None if it has no slot, Some(None) if no path has that step.
+    fn last_step(&self, access: &Access, bucket: u32) -> Option<Option<Step>> {
+        let slot = access.slot?;
+        let sym = match self.store.constant(bucket, slot) {
+            Column::Numbers(c) => self.constants.find_number(number(c[0])).map(names::number_value),
+            Column::Strings(c) => Some(names::string_value(c[0])),
+        };
+        Some(sym.map(|sym| Step::new(false, sym)))
+    }
+
+    fn has_ways(&self, bucket: u32) -> bool {
+        self.store.shape(self.store.bucket(bucket).shape).is_some_and(|s| s.access.len() > 1)
+    }
+
+    /// Number of distinct paths to a bucket.
+    fn ways(&self, shape: &Shape, bucket: u32) -> usize {
+        if shape.access.len() == 1 {
+            return 1;
+        }
+        let mut ways: Vec<_> = shape.access.iter().map(|a| (&a.path, self.last_step(a, bucket))).collect();
+        ways.sort_unstable();
+        ways.dedup();
+        ways.len()
     }
 }
 
@@ -430,14 +427,23 @@ impl Roles {
         Ok(())
     }
 
-    /// Numbers have no gaps, and no bucket is out of reach.
-    fn finish(mut self, engine: &Engine) -> Read<Vec<Number>> {
+    /// One more needs this guard; what its path is is told by the paths.
+    fn guard(&mut self, number: u32) -> Read<()> {
+        match self.get(number)? {
+            None => self.set(number, Number::Guard { path: NONE, users: 1 }),
+            Some(Number::Guard { path, users }) => {
+                self.numbers[number as usize] = Number::Guard { path, users: users + 1 };
+                Ok(())
+            }
+            Some(_) => Err("a number of two meanings"),
+        }
+    }
+
+    /// Numbers have no gaps.
+    fn finish(mut self) -> Read<Vec<Number>> {
         let bound = self.set.iter().position(|set| !set).unwrap_or(self.set.len());
         if self.set[bound..].contains(&true) {
             return Err("a number without a meaning");
-        }
-        if engine.store.buckets().any(|(b, _)| b.paths.is_empty()) {
-            return Err("a bucket without a path");
         }
         self.numbers.truncate(bound);
         self.numbers.shrink_to_fit();

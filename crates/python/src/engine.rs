@@ -23,6 +23,7 @@ use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
 use twigcast_kernel::shapes::select::Form;
 use twigcast_kernel::shapes::store::{Access, Shape};
+use twigcast_kernel::words::Held;
 use twigcast_kernel::xml::{Limits, XmlError};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -54,7 +55,7 @@ impl From<Kernel> for Engine {
     fn from(kernel: Kernel) -> Engine {
         Engine {
             kernel: RwLock::new(kernel),
-            dirty: AtomicBool::new(false),
+            dirty: AtomicBool::new(true),
             idle: Mutex::new(vec![]),
             pool: Arc::default(),
         }
@@ -76,7 +77,8 @@ impl Engine {
         let (data, mode) = (import(data)?, mode_of(mode)?);
         let bytes =
             data.as_any().downcast_ref::<UInt8Array>().ok_or_else(|| PyTypeError::new_err("bytes are needed"))?;
-        let kernel = py.detach(|| Kernel::open(bytes.values(), mode, cache_bytes, fuel));
+        let held = Arc::new(Bytes(bytes.clone()));
+        let kernel = py.detach(|| Kernel::open(held, mode, cache_bytes, fuel));
         kernel.map(Engine::from).map_err(PyValueError::new_err)
     }
 
@@ -292,6 +294,17 @@ impl Engine {
     /// Drops all caches, as if no message had been seen.
     fn forget(&self) {
         self.idle().clear();
+    }
+}
+
+/// A mapped file, or a part of it.
+struct Bytes(UInt8Array);
+
+// SAFETY: Arrow data is immutable and does not move. (Whoever writes into a mapped file breaks Arrow's own promise; what
+// the kernel reads of it is checked again when it is used as an index.)
+unsafe impl Held for Bytes {
+    fn bytes(&self) -> &[u8] {
+        self.0.values()
     }
 }
 

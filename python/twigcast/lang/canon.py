@@ -45,25 +45,25 @@ def disj(*terms: Predicate) -> Predicate:
 
 
 def _junction(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
-    neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
-    left = [term for term in _flat(kind, terms) if term != neutral]
-    if len(left) < 2:
-        return left[0] if left else neutral
-    if absorbing in left:
-        return absorbing
-    seen = dict.fromkeys(left)
-    for term in seen:
-        if isinstance(term, Not) and term.term in seen and not any(isinstance(one, Opaque) for one in leaves(term)):
-            return absorbing
-    return kind(tuple(in_order(seen))) if len(seen) > 1 else left[0]
-
-
-def _flat(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Iterator[Predicate]:
+    absorbing = kind is Or
+    left: list[Predicate] = []
     for term in terms:
         if isinstance(term, kind):
-            yield from term.terms
-        else:
-            yield term
+            left += term.terms
+        elif not isinstance(term, Bool):
+            left.append(term)
+        elif term.value == absorbing:
+            return term
+    if len(left) < 2:
+        return left[0] if left else FALSE if absorbing else TRUE
+    denied = [term for term in left if isinstance(term, Not)]
+    if denied:
+        seen = set(left)
+        for term in denied:
+            if term.term in seen and not any(isinstance(one, Opaque) for one in leaves(term)):
+                return Bool(absorbing)
+    sorted_terms = in_order(left)
+    return kind(tuple(sorted_terms)) if len(sorted_terms) > 1 else sorted_terms[0]
 
 
 def negate(term: Predicate) -> Predicate:

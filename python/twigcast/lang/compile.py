@@ -11,6 +11,7 @@ from twigcast.lang.canon import branch_of, conj, disj, exists
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.outer import at_document
 from twigcast.lang.picks import picked
+from twigcast.lang.plain import plain
 from twigcast.lang.predicates import Predicates
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.routes import SINGLE
@@ -45,9 +46,15 @@ def compile_query(
     dialect: str = "w3c",
 ) -> Compiled:
     """Compile a subscription. Only a QueryError comes out for a text that is not one."""
-    path = compiler_for(namespaces, default_ns).fast(text)
-    if path is not None:
-        return Structural(path)
+    compiler = compiler_for(namespaces, default_ns)
+    if "[" not in text:
+        path = compiler.fast(text)
+        if path is not None:
+            return Structural(path)
+    else:
+        pattern = plain(text, compiler)
+        if pattern is not None:
+            return pattern
     return compile_ast(parse(text, namespaces, default_ns, dialect=dialect), text)
 
 

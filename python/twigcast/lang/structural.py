@@ -20,14 +20,14 @@ from twigcast.pattern import LinearPath, Step
 _TEST = re.compile(r"@?(?:[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?|\*)|text\(\)", re.ASCII)
 _MAX_CACHED = 100_000
 # Stands in for the second slash of "//" while a text is split at its slashes; no XML character, so no query has it.
-_DEEP = "\0"
+DEEP = "\0"
 
 
-class _NotPlain(Exception):
+class NotPlain(Exception):
     """It takes the full parser to read this text."""
 
 
-class _Steps(dict[str, Step]):
+class Steps(dict[str, Step]):
     """The text of a step -> Step; filled as texts are seen and bounded. Only a path's last step may be a leaf."""
 
     def __init__(self, scope: Scope, *, leaf: bool) -> None:
@@ -36,9 +36,9 @@ class _Steps(dict[str, Step]):
         self.leaf = leaf
 
     def __missing__(self, text: str) -> Step:
-        axis, test = ("descendant", text[1:]) if text.startswith(_DEEP) else ("child", text)
+        axis, test = ("descendant", text[1:]) if text.startswith(DEEP) else ("child", text)
         if not _TEST.fullmatch(test) or (not self.leaf and test.startswith(("@", "text("))):
-            raise _NotPlain
+            raise NotPlain
         kind, name = ("attribute", test[1:]) if test.startswith("@") else ("element", test)
         if name == "text()":
             step = Step(axis, "text")
@@ -48,7 +48,7 @@ class _Steps(dict[str, Step]):
             try:
                 step = Step(axis, kind, *self.scope.resolve(name, Span(0, 0), name, attribute=kind == "attribute"))
             except QueryError as error:
-                raise _NotPlain from error
+                raise NotPlain from error
         if len(self) >= _MAX_CACHED:
             self.clear()
         self[text] = step
@@ -62,18 +62,18 @@ class PathCompiler:
         self.namespaces = dict(namespaces or {})
         self.default_ns = default_ns or ""
         scope = Scope(self.namespaces, self.default_ns)
-        self._inner = _Steps(scope, leaf=False)
-        self._last = _Steps(scope, leaf=True)
+        self._inner = Steps(scope, leaf=False)
+        self.steps = Steps(scope, leaf=True)
 
     def fast(self, text: str) -> LinearPath | None:
         """The path of a text that is plainly structural; None when it takes the full parser to tell."""
-        if text[:1] != "/" or _DEEP in text or len(text) > MAX_LENGTH:
+        if text[:1] != "/" or DEEP in text or len(text) > MAX_LENGTH:
             return None
-        _, *inner, last = text.replace("//", "/" + _DEEP).split("/")
+        _, *inner, last = text.replace("//", "/" + DEEP).split("/")
         known = self._inner
         try:
-            return LinearPath((*[known[step] for step in inner], self._last[last]))
-        except _NotPlain:
+            return LinearPath((*[known[step] for step in inner], self.steps[last]))
+        except NotPlain:
             return None
 
     def compile(self, text: str) -> LinearPath:

@@ -4,9 +4,12 @@
 //! [`nodes`] is the message as a flat table; [`search`] and [`bulk`] evaluate the one over the other. [`select`] finds the
 //! nodes that a matched subscription asks for.
 
+pub mod block;
 pub mod bulk;
+pub mod columns;
 pub mod nodes;
 pub mod program;
+pub mod rows;
 pub mod search;
 pub mod select;
 pub mod star;

@@ -1,63 +1,70 @@
 //! The commonest pattern by far: some node, and constants compared with the values of paths below it, all at once
-//! (`/stock[symbol = "IBM"][price > 50][volume > 1000]`). The values are taken from the message once; then all
-//! subscriptions of a bucket are checked column by column.
+//! (`/stock[symbol = "IBM"][price > 50][volume > 1000]`). The values are taken from the message once; what they ask of
+//! the constants of all subscriptions of a bucket is then checked column by column (`rows`).
 
+use super::block::{Block, Column, Place};
 use super::nodes::NodeIx;
-use super::program::{Node, Op, Pred, Slot, Twig, Value};
-use super::search::{GaveUp, Message, Search};
+use super::program::{Op, Pred, Twig, Value};
+use super::rows::{Asked, Check, Span, Test};
+use super::search::{length, normalize_space, GaveUp, Message, Search};
 use crate::values::number::number;
 
-/// A comparison with a slot.
+/// How a constant is compared with values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ask {
+    Number(Op),
+    Is,
+    IsNot,
+    Contains,
+    StartsWith,
+}
+
+/// A comparison with the constants of a slot.
 #[derive(Clone, Copy)]
 struct Arm {
-    op: Op,
-    slot: u32,
-    kind: Slot,
+    ask: Ask,
+    place: Place,
 }
 
 pub struct Star {
     /// From the document to the centre.
     trunk: Twig,
-    /// Paths below the centre, each with its comparisons.
-    arms: Vec<(Twig, Vec<Arm>)>,
+    /// Values below the centre, each with its comparisons. Without slots.
+    arms: Vec<(Value, Vec<Arm>)>,
     /// What else must hold at the centre; without slots.
     rest: Vec<Pred>,
+    key: Option<Key>,
 }
 
-/// The rows of a bucket: `columns[column_of[s]]` is slot `s` of all rows; where that is `u32::MAX`, `fixed[s]` is.
-pub struct Rows<'a> {
-    pub len: usize,
-    pub columns: &'a [Vec<u64>],
-    pub column_of: &'a [u32],
-    pub fixed: &'a [u64],
+/// The comparison by whose constants rows are sorted: those that hold lie together. It is the first that is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key {
+    pub place: Place,
+    pub order: Order,
 }
 
-/// What a column of constants must satisfy for one centre.
-enum Column<'a> {
-    /// Some value exists that is below (above, ...) the constant: compare with the least (greatest) value.
-    Than(Op, f64),
-    Numbers(&'a [f64]),
-    Strings(&'a [u32]),
-    NotNumber(f64),
-    NotString(u32),
-    Always,
-    Never,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Numbers that hold are the first ones.
+    Ascending,
+    Descending,
+    /// Strings, by their numbers.
+    Id,
+    /// The same, and values are searched for the strings.
+    Contained,
+    Prefix,
 }
 
 /// Working memory.
 #[derive(Default)]
 pub struct Scratch {
-    keep: Vec<u8>,
     centres: Vec<NodeIx>,
-    numbers: Vec<f64>,
-    /// Numbers of the strings; `u32::MAX` for one that no subscription compares with.
-    strings: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 impl Star {
     /// The star that a pattern is, if it is one.
-    pub fn new(pred: &Pred) -> Option<Star> {
+    pub fn new(pred: &Pred, places: &[Place]) -> Option<Star> {
         let (trunk, filters, below) = match pred {
             Pred::Exists(twig) => {
                 let centre = twig.nodes.iter().position(|n| !n.filters.is_empty())?;
@@ -69,194 +76,272 @@ impl Star {
                 trunk[centre].filters = vec![];
                 (trunk, node.filters.clone(), twig.nodes[centre + 1..].to_vec())
             }
-            Pred::And(_) | Pred::Text { .. } | Pred::Number { .. } => (vec![], vec![pred.clone()], vec![]),
+            Pred::And(_)
+            | Pred::Text { .. }
+            | Pred::Number { .. }
+            | Pred::Contains { .. }
+            | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
-        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![] };
+        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None };
         for f in filters {
-            star.add(f)?;
+            star.add(f, places)?;
         }
         if !below.is_empty() {
-            star.add(Pred::Exists(Twig { nodes: below }))?;
+            star.add(Pred::Exists(Twig { nodes: below }), places)?;
         }
+        star.choose_key();
         (!star.arms.is_empty()).then_some(star)
     }
 
-    fn add(&mut self, pred: Pred) -> Option<()> {
-        match pred {
-            Pred::And(ps) => {
-                for p in ps {
-                    self.add(p)?;
-                }
+    fn add(&mut self, pred: Pred, places: &[Place]) -> Option<()> {
+        let (value, ask, slot) = match pred {
+            Pred::And(ps) => return ps.into_iter().try_for_each(|p| self.add(p, places)),
+            Pred::Text { value, equal, slot } => (value, if equal { Ask::Is } else { Ask::IsNot }, slot),
+            Pred::Number { value, op, slot } => (value, Ask::Number(op), slot),
+            Pred::Contains { value, slot } => (value, Ask::Contains, slot),
+            Pred::StartsWith { value, slot } => (value, Ask::StartsWith, slot),
+            other if !has_slots(&other) => {
+                self.rest.push(other);
+                return Some(());
             }
-            Pred::Text { value: Value::Str { twig, first: false, normalize: false }, equal, slot }
-                if plain(&twig.nodes) =>
-            {
-                self.arm(twig, Arm { op: if equal { Op::Eq } else { Op::Ne }, slot, kind: Slot::Str });
-            }
-            Pred::Number { value: Value::Str { twig, first: false, normalize: false }, op, slot }
-                if plain(&twig.nodes) =>
-            {
-                self.arm(twig, Arm { op, slot, kind: Slot::Num });
-            }
-            other if !has_slots(&other) => self.rest.push(other),
             _ => return None,
+        };
+        let (Value::Str { twig, .. } | Value::Length { twig, .. } | Value::Count(twig)) = &value;
+        if twig.nodes.iter().any(|n| n.filters.iter().any(has_slots)) {
+            return None;
+        }
+        let arm = Arm { ask, place: places[slot as usize] };
+        match self.arms.iter_mut().find(|(v, _)| *v == value) {
+            Some((_, arms)) => arms.push(arm),
+            None => self.arms.push((value, vec![arm])),
         }
         Some(())
     }
 
-    fn arm(&mut self, twig: Twig, arm: Arm) {
-        match self.arms.iter_mut().find(|(t, _)| *t == twig) {
-            Some((_, arms)) => arms.push(arm),
-            None => self.arms.push((twig, vec![arm])),
+    /// Equality rules out most, then text, then bounds. The key's values come first, and its comparison before others.
+    fn choose_key(&mut self) {
+        let mut best: Option<(u32, usize, usize, Key)> = None;
+        for (i, (_, arms)) in self.arms.iter().enumerate() {
+            for (j, arm) in arms.iter().enumerate() {
+                let (rank, order) = match (arm.ask, arm.place) {
+                    (_, Place::FixedNumber(_) | Place::FixedString(_)) | (Ask::IsNot | Ask::Number(Op::Ne), _) => {
+                        continue
+                    }
+                    (Ask::Is, _) => (0, Order::Id),
+                    (Ask::Number(Op::Eq), _) => (1, Order::Ascending),
+                    (Ask::StartsWith, _) => (2, Order::Prefix),
+                    (Ask::Contains, _) => (3, Order::Contained),
+                    (Ask::Number(Op::Gt | Op::Ge), _) => (4, Order::Ascending),
+                    (Ask::Number(Op::Lt | Op::Le), _) => (4, Order::Descending),
+                };
+                if best.is_none_or(|b| rank < b.0) {
+                    best = Some((rank, i, j, Key { place: arm.place, order }));
+                }
+            }
+        }
+        if let Some((_, i, j, key)) = best {
+            self.arms.swap(0, i);
+            self.arms[0].1.swap(0, j);
+            self.key = Some(key);
         }
     }
 
-    /// Calls `hit` for each row that the message satisfies (perhaps several times).
-    pub fn matches(
+    pub fn key(&self) -> Option<Key> {
+        self.key
+    }
+
+    /// Calls `each` for every centre at which a row may hold, after its checks have been appended to `asked`.
+    pub fn ask(
         &self,
         message: Message<'_>,
         fuel: u32,
-        rows: &Rows<'_>,
+        block: Block<'_>,
         scratch: &mut Scratch,
-        mut hit: impl FnMut(usize),
+        asked: &mut Asked,
+        mut each: impl FnMut(&mut Asked, Span),
     ) -> Result<(), GaveUp> {
         let mut search = Search::new(message, fuel);
         let mut centres = std::mem::take(&mut scratch.centres);
-        let mut keep = std::mem::take(&mut scratch.keep);
         centres.clear();
-        search.each(&self.trunk, 0, |n| centres.push(n))?;
+        let found = search.each(&self.trunk, 0, |n| centres.push(n));
         if centres.len() > 1 {
             centres.sort_unstable();
             centres.dedup();
         }
-        'centres: for &centre in &centres {
-            for p in &self.rest {
-                if !search.holds(p, centre, (1, 1), &[])? {
-                    continue 'centres;
+        let found = found.and_then(|_| {
+            for &centre in &centres {
+                let mark = asked.mark();
+                if self.ask_at(centre, &mut search, message, block, scratch, asked)? {
+                    let checks = asked.checks_since(mark);
+                    each(asked, checks);
+                } else {
+                    asked.rewind(mark);
                 }
             }
-            keep.clear();
-            keep.resize(rows.len, 1);
-            for (twig, arms) in &self.arms {
-                self.gather(&mut search, message, twig, arms, centre, scratch)?;
-                for arm in arms {
-                    let test = scratch.column(arm);
-                    match rows.column_of[arm.slot as usize] {
-                        u32::MAX if !test.holds(rows.fixed[arm.slot as usize]) => continue 'centres,
-                        u32::MAX => {}
-                        column => test.apply(&rows.columns[column as usize], &mut keep),
-                    }
-                }
-            }
-            for (i, &k) in keep.iter().enumerate() {
-                if k != 0 {
-                    hit(i);
-                }
-            }
-        }
-        (scratch.centres, scratch.keep) = (centres, keep);
-        Ok(())
+            Ok(())
+        });
+        scratch.centres = centres;
+        found
     }
 
-    /// The values of a path below the centre, as numbers or strings or both.
-    fn gather(
+    /// False if no row can hold at the centre.
+    fn ask_at(
         &self,
+        centre: NodeIx,
         search: &mut Search<'_>,
         message: Message<'_>,
-        twig: &Twig,
-        arms: &[Arm],
-        centre: NodeIx,
+        block: Block<'_>,
         scratch: &mut Scratch,
-    ) -> Result<(), GaveUp> {
-        let Scratch { numbers, strings, bytes, .. } = scratch;
-        numbers.clear();
-        strings.clear();
-        let as_number = arms.iter().any(|a| a.kind == Slot::Num);
-        let as_string = arms.iter().any(|a| a.kind == Slot::Str);
-        search.each(twig, centre, |n| {
-            let value = message.nodes.value(message.src, n, bytes);
-            if as_number {
-                numbers.push(number(value));
+        asked: &mut Asked,
+    ) -> Result<bool, GaveUp> {
+        for p in &self.rest {
+            if !search.holds(p, centre, (1, 1), &[])? {
+                return Ok(false);
             }
-            if as_string {
-                strings.push(message.constants.find(value).unwrap_or(u32::MAX));
-            }
-        })
-    }
-}
-
-impl Scratch {
-    /// What the gathered values ask of a column.
-    fn column(&self, arm: &Arm) -> Column<'_> {
-        if arm.kind == Slot::Str {
-            return match (arm.op, &self.strings[..]) {
-                (_, []) => Column::Never,
-                (Op::Eq, ids) => Column::Strings(ids),
-                // one value only: it differs from every other constant
-                (_, [id, rest @ ..]) if *id != u32::MAX && rest.iter().all(|x| x == id) => Column::NotString(*id),
-                _ => Column::Always,
-            };
         }
-        let known = self.numbers.iter().copied().filter(|v| !v.is_nan());
-        match (arm.op, &self.numbers[..]) {
-            (_, []) => Column::Never,
-            (Op::Eq, values) => Column::Numbers(values),
-            (Op::Ne, [v, rest @ ..]) if !v.is_nan() && rest.iter().all(|x| x == v) => Column::NotNumber(*v),
-            (Op::Ne, _) => Column::Always,
-            // some value is below the constant if the least is
-            (Op::Lt | Op::Le, _) => known.reduce(f64::min).map_or(Column::Never, |v| Column::Than(arm.op, v)),
-            (Op::Gt | Op::Ge, _) => known.reduce(f64::max).map_or(Column::Never, |v| Column::Than(arm.op, v)),
-        }
-    }
-}
-
-impl Column<'_> {
-    fn holds(&self, constant: u64) -> bool {
-        let number = f64::from_bits(constant);
-        match self {
-            Column::Than(op, v) => op.holds(*v, number),
-            Column::Numbers(vs) => vs.contains(&number),
-            Column::Strings(ids) => ids.contains(&(constant as u32)),
-            Column::NotNumber(v) => *v != number,
-            Column::NotString(id) => *id != constant as u32,
-            Column::Always => true,
-            Column::Never => false,
-        }
-    }
-
-    /// One loop per operator, so that each is vectorised.
-    fn apply(&self, column: &[u64], keep: &mut [u8]) {
-        macro_rules! each {
-            ($c:ident => $e:expr) => {
-                for (k, &$c) in keep.iter_mut().zip(column) {
-                    *k &= ($e) as u8;
+        for (value, arms) in &self.arms {
+            let values = gather(search, message, value, arms, centre, scratch, asked)?;
+            for arm in arms {
+                let test = match asked.test(arm.ask, values) {
+                    Verdict::Never => return Ok(false),
+                    Verdict::Always => continue,
+                    Verdict::If(test) => test,
+                };
+                match arm.place {
+                    Place::FixedNumber(_) | Place::FixedString(_) => {
+                        let holds = match block.column(arm.place) {
+                            Column::Numbers(c) => asked.numbers_hold(&test, c) & 1 == 1,
+                            Column::Strings(c) => asked.strings_hold(&test, c, 1, message.constants) & 1 == 1,
+                        };
+                        if !holds {
+                            return Ok(false);
+                        }
+                    }
+                    place => asked.push(Check { place, test }),
                 }
-            };
+            }
         }
-        match *self {
-            Column::Than(Op::Lt, v) => each!(c => v < f64::from_bits(c)),
-            Column::Than(Op::Le, v) => each!(c => v <= f64::from_bits(c)),
-            Column::Than(Op::Gt, v) => each!(c => v > f64::from_bits(c)),
-            Column::Than(_, v) => each!(c => v >= f64::from_bits(c)),
-            Column::NotString(id) => each!(c => c as u32 != id),
-            Column::Always => {}
-            Column::Never => keep.fill(0),
-            _ => each!(c => self.holds(c)),
-        }
+        Ok(true)
     }
 }
 
-fn plain(nodes: &[Node]) -> bool {
-    nodes.iter().all(|n| n.filters.is_empty())
+/// What was gathered of the values of a path.
+#[derive(Clone, Copy)]
+struct Values {
+    numbers: Span,
+    strings: Span,
+    texts: Span,
+}
+
+/// What values ask of a constant.
+enum Verdict {
+    Always,
+    Never,
+    If(Test),
+}
+
+/// The values of a path below the centre, in as many forms as are asked for.
+fn gather(
+    search: &mut Search<'_>,
+    message: Message<'_>,
+    value: &Value,
+    arms: &[Arm],
+    centre: NodeIx,
+    scratch: &mut Scratch,
+    asked: &mut Asked,
+) -> Result<Values, GaveUp> {
+    let mark = asked.mark();
+    let (twig, first, normalize) = match value {
+        Value::Count(twig) => {
+            let count = search.collect(twig, centre, &[])?.len();
+            asked.numbers.push(count as f64);
+            return Ok(asked.values_since(mark));
+        }
+        Value::Str { twig, first, normalize } | Value::Length { twig, first, normalize } => (twig, *first, *normalize),
+    };
+    let counted = matches!(value, Value::Length { .. });
+    let as_number = arms.iter().any(|a| matches!(a.ask, Ask::Number(_)));
+    let as_string = arms.iter().any(|a| matches!(a.ask, Ask::Is | Ask::IsNot));
+    let as_text = arms.iter().any(|a| matches!(a.ask, Ask::Contains | Ask::StartsWith));
+    let mut add = |raw: &[u8]| {
+        let normal;
+        let s = if normalize {
+            normal = normalize_space(raw);
+            &normal
+        } else {
+            raw
+        };
+        if as_number {
+            asked.numbers.push(if counted { length(s) } else { number(s) });
+        }
+        if as_string {
+            asked.strings.push(message.constants.find(s).unwrap_or(u32::MAX));
+        }
+        if as_text {
+            asked.add_text(s);
+        }
+    };
+    let bytes = &mut scratch.bytes;
+    if twig.nodes.is_empty() {
+        add(message.nodes.value(message.src, centre, bytes));
+    } else if !first {
+        search.each(twig, centre, |n| add(message.nodes.value(message.src, n, bytes)))?;
+    } else {
+        let mut least = None;
+        search.each(twig, centre, |n| least = Some(least.map_or(n, |m: NodeIx| m.min(n))))?;
+        add(least.map_or(b"", |n| message.nodes.value(message.src, n, bytes)));
+    }
+    Ok(asked.values_since(mark))
+}
+
+impl Asked {
+    fn values_since(&self, mark: super::rows::Mark) -> Values {
+        let (numbers, strings, texts) = self.since(mark);
+        Values { numbers, strings, texts }
+    }
+
+    /// What the values ask of each constant.
+    fn test(&mut self, ask: Ask, values: Values) -> Verdict {
+        let (numbers, strings) = (&mut self.numbers[values.numbers.range()], &mut self.strings[values.strings.range()]);
+        let known = numbers.iter().copied().filter(|v| !v.is_nan());
+        let than = |v: Option<f64>, op| v.map_or(Verdict::Never, |v| Verdict::If(Test::Number(op, v)));
+        match ask {
+            Ask::Number(op) => match (op, &*numbers) {
+                (_, []) => Verdict::Never,
+                (Op::Eq, [v]) => Verdict::If(Test::Number(op, *v)),
+                (Op::Eq, _) => Verdict::If(Test::AnyNumber(values.numbers)),
+                // one value only: it differs from every other constant
+                (Op::Ne, [v, rest @ ..]) if !v.is_nan() && rest.iter().all(|x| x == v) => than(Some(*v), op),
+                (Op::Ne, _) => Verdict::Always,
+                // some value is below the constant if the least is
+                (Op::Lt | Op::Le, _) => than(known.reduce(f64::min), op),
+                (Op::Gt | Op::Ge, _) => than(known.reduce(f64::max), op),
+            },
+            Ask::Is => match &*strings {
+                [] => Verdict::Never,
+                [id] => Verdict::If(Test::Is(*id)),
+                _ => Verdict::If(Test::AnyString(values.strings)),
+            },
+            Ask::IsNot => match &*strings {
+                [] => Verdict::Never,
+                [id, rest @ ..] if *id != u32::MAX && rest.iter().all(|x| x == id) => Verdict::If(Test::IsNot(*id)),
+                _ => Verdict::Always,
+            },
+            Ask::Contains | Ask::StartsWith if values.texts.is_empty() => Verdict::Never,
+            Ask::Contains => Verdict::If(Test::Contains(values.texts)),
+            Ask::StartsWith => Verdict::If(Test::StartsWith(values.texts)),
+        }
+    }
 }
 
 fn has_slots(p: &Pred) -> bool {
+    let in_twig = |twig: &Twig| twig.nodes.iter().any(|n| n.filters.iter().any(has_slots));
     match p {
         Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => false,
         Pred::And(ps) | Pred::Or(ps) => ps.iter().any(has_slots),
         Pred::Not(p) => has_slots(p),
-        Pred::Exists(twig) => twig.nodes.iter().any(|n| n.filters.iter().any(has_slots)),
+        Pred::Exists(twig) => in_twig(twig),
         Pred::Text { .. } | Pred::Number { .. } | Pred::Contains { .. } | Pred::StartsWith { .. } => true,
     }
 }

@@ -2,13 +2,17 @@
 //! *buckets*: those with the same access constants, as columns. A message reaches a bucket through the path engine,
 //! by a path that must be there, with the constant as its last step where there is one (the access predicate).
 
+use super::block::{number, Arena, Block, BlockMut, Column, Layout};
 use super::bulk::Bulk;
 use super::program::Program;
+use super::rows::{Asked, Rows};
 use super::search::{Message, Search};
-use super::star::{self, Star};
-use crate::names::Sym;
-use crate::paths::{PathId, Step};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use super::star::{self, Key, Order, Star};
+use crate::paths::{PathId, Step, NONE};
+use crate::values::constants::Constants;
+use crate::values::texts::Texts;
+use crate::words::Words;
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 use std::hash::BuildHasher;
 
 /// One way a message can reach a shape. A message that satisfies the shape has at least one of its access paths.
@@ -28,43 +32,63 @@ pub struct Shape {
     pub guards: Vec<Access>,
     /// The one access path and the guards are all there is to the pattern: they decide it.
     pub exact: bool,
+    /// The items of guards without slots; none while the shape has no bucket.
+    pub guard_items: Vec<u32>,
+    /// The slots of the other guards, whose items each bucket has.
+    guard_slots: Box<[u32]>,
+    layout: Layout,
     star: Option<Star>,
-    /// For each slot the column it has in buckets; `u32::MAX` where it is the bucket's own.
-    column_of: Vec<u32>,
+    key: Option<Key>,
+    pub buckets: usize,
     pub subscriptions: usize,
 }
 
+#[derive(Clone, Copy, Debug)]
 pub struct Bucket {
+    /// `NONE` for a number that is free.
     pub shape: u32,
-    /// Constants that all rows share, by slot; 0 where they do not.
-    fixed: Vec<u64>,
-    columns: Vec<Vec<u64>>,
-    pub subs: Vec<u32>,
-    /// The number by which the path engine knows the bucket, and its paths there.
+    /// The number by which the path engine knows the bucket, and the first of its paths there.
     pub item: u32,
-    pub paths: Vec<PathId>,
-    /// Guards that all rows have in common, by their index in the shape: the item and the constant of each.
-    pub guards: Vec<Guard>,
-    /// The access constants.
-    key: Box<[Sym]>,
+    pub path: PathId,
+    /// Its block: where, with room for how many rows, and how many there are.
+    at: u32,
+    room: u32,
+    len: u32,
+    /// The first rows, as many as these, are sorted by the shape's key. They stay where they are when they are removed
+    /// (their subscription becomes `NONE`) so that they stay sorted.
+    sorted: u32,
+    removed: u32,
 }
 
-/// A path of its own in the path engine, shared by all buckets that it guards.
-#[derive(Clone, Copy, Debug)]
-pub struct Guard {
-    pub index: u32,
+/// What is left to do when a bucket is gone.
+pub struct Gone {
     pub item: u32,
-    constant: u64,
+    pub path: PathId,
+    pub guards: Vec<u32>,
 }
 
 #[derive(Default)]
 pub struct Store {
     shapes: Vec<Shape>,
-    buckets: Vec<Option<Bucket>>,
+    buckets: Vec<Bucket>,
     free: Vec<u32>,
-    /// Buckets by their keys.
+    arena: Arena,
+    /// Buckets by what their rows share.
     keys: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    /// Buckets of which too much is not sorted.
+    unsettled: HashSet<u32>,
+    /// Indexes of sorted strings by bucket.
+    texts: HashMap<u32, Texts>,
+    fixed: Vec<u32>,
+}
+
+/// Smaller buckets are not worth sorting.
+const WORTH_SORTING: u32 = 64;
+
+/// Unsorted rows that a bucket may have: sorting costs as much as all rows, and they cost every message.
+fn bearable(len: u32) -> u32 {
+    32 + 4 * len.isqrt()
 }
 
 impl Store {
@@ -76,24 +100,25 @@ impl Store {
         guards: Vec<Access>,
         exact: bool,
     ) -> u32 {
-        let star = Star::new(&program.pred);
-        // With one access path its constant is the same in the whole bucket; with several each row keeps its own.
-        let shared = match &access[..] {
-            [one] => one.slot,
-            _ => None,
-        };
-        let mut next = 0;
-        let column_of = (0..program.slots.len() as u32)
-            .map(|slot| {
-                if Some(slot) == shared {
-                    return u32::MAX;
-                }
-                next += 1;
-                next - 1
-            })
-            .collect();
-        let words = words.into();
-        self.shapes.push(Shape { program, words, access, guards, exact, star, column_of, subscriptions: 0 });
+        let guard_slots: Box<[u32]> = guards.iter().filter_map(|g| g.slot).collect();
+        let is_fixed = |slot| access.iter().any(|a| a.slot == Some(slot));
+        let layout = Layout::new(&program.slots, is_fixed, guard_slots.len() as u32);
+        let star = Star::new(&program.pred, &layout.places);
+        let key = star.as_ref().and_then(Star::key);
+        self.shapes.push(Shape {
+            program,
+            words: words.into(),
+            access,
+            guards,
+            exact,
+            guard_items: vec![],
+            guard_slots,
+            layout,
+            star,
+            key,
+            buckets: 0,
+            subscriptions: 0,
+        });
         self.shapes.len() as u32 - 1
     }
 
@@ -101,193 +126,391 @@ impl Store {
         self.shapes.get(shape as usize)
     }
 
-    /// The bucket for these access constants.
-    pub fn find_bucket(&self, shape: u32, access: &[Sym]) -> Option<u32> {
-        let is = |&b: &u32| matches!(&self.buckets[b as usize], Some(b) if b.shape == shape && *b.key == *access);
-        self.keys.find(self.hash(shape, access), is).copied()
-    }
-
-    fn hash(&self, shape: u32, access: &[Sym]) -> u64 {
-        self.hasher.hash_one((shape, access))
-    }
-
-    pub fn open_bucket(&mut self, shape: u32, access: Vec<Sym>, row: &[u64], item: u32, paths: Vec<PathId>) -> u32 {
-        let s = &self.shapes[shape as usize];
-        let columns = s.column_of.iter().filter(|&&c| c != u32::MAX).count();
-        let fixed = s.column_of.iter().zip(row).map(|(&c, &x)| if c == u32::MAX { x } else { 0 }).collect();
-        let bucket = Bucket {
-            shape,
-            fixed,
-            columns: vec![vec![]; columns],
-            subs: vec![],
-            item,
-            paths,
-            guards: vec![],
-            key: access.into_boxed_slice(),
-        };
-        let b = self.free.pop().unwrap_or(self.buckets.len() as u32);
-        if b as usize == self.buckets.len() {
-            self.buckets.push(Some(bucket));
-        } else {
-            self.buckets[b as usize] = Some(bucket);
-        }
-        let (buckets, hasher) = (&self.buckets, &self.hasher);
-        let hash = |b: u32| buckets[b as usize].as_ref().map_or(0, |b| hasher.hash_one((b.shape, &*b.key)));
-        self.keys.insert_unique(hash(b), b, |&b| hash(b));
-        b
-    }
-
-    /// Guards of a new bucket.
-    pub fn set_guards(&mut self, bucket: u32, items: impl Iterator<Item = u32>, row: &[u64]) {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
-        let guards = &self.shapes[b.shape as usize].guards;
-        let constant = |g: &Access| g.slot.map_or(0, |s| row[s as usize]);
-        let each = items.zip(guards).enumerate();
-        b.guards = each.map(|(i, (item, g))| Guard { index: i as u32, item, constant: constant(g) }).collect();
-    }
-
-    /// Guards of a bucket with rows: (index, item). False if the shape has no such guard.
-    pub fn open_guards(&mut self, bucket: u32, pairs: impl Iterator<Item = (u32, u32)>, row: &[u64]) -> bool {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return false };
-        let guards = &self.shapes[b.shape as usize].guards;
-        for (index, item) in pairs {
-            let Some(g) = guards.get(index as usize) else { return false };
-            b.guards.push(Guard { index, item, constant: g.slot.map_or(0, |s| row[s as usize]) });
-        }
-        true
-    }
-
-    /// Takes away the guards that a new row does not share; answers their items.
-    pub fn drop_guards(&mut self, bucket: u32, row: &[u64]) -> Vec<u32> {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return vec![] };
-        let guards = &self.shapes[b.shape as usize].guards;
-        let mut gone = vec![];
-        b.guards.retain(|g| {
-            let same = guards[g.index as usize].slot.is_none_or(|s| row[s as usize] == g.constant);
-            if !same {
-                gone.push(g.item);
-            }
-            same
-        });
-        gone
-    }
-
-    /// Makes room for the first buckets.
-    pub fn reserve(&mut self, buckets: usize) {
-        self.buckets.reserve_exact(buckets);
-        self.keys.reserve(buckets, |_| 0);
-    }
-
-    /// The rows of a bucket that has none: their constants for each slot that is not fixed, and their subscriptions.
-    pub fn fill(&mut self, bucket: u32, columns: Vec<Vec<u64>>, subs: Vec<u32>) {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return };
-        self.shapes[b.shape as usize].subscriptions += subs.len();
-        (b.columns, b.subs) = (columns, subs);
-    }
-
-    pub fn add_path(&mut self, bucket: u32, path: PathId) {
-        if let Some(b) = self.buckets[bucket as usize].as_mut() {
-            b.paths.push(path);
-        }
-    }
-
     pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
         self.shapes.iter()
     }
 
-    pub fn buckets(&self) -> impl Iterator<Item = (&Bucket, &Shape)> {
-        self.buckets.iter().flatten().map(|b| (b, &self.shapes[b.shape as usize]))
+    pub fn set_shape_guards(&mut self, shape: u32, items: Vec<u32>) {
+        self.shapes[shape as usize].guard_items = items;
+    }
+
+    pub fn take_shape_guards(&mut self, shape: u32) -> Vec<u32> {
+        self.shapes.get_mut(shape as usize).map(|s| std::mem::take(&mut s.guard_items)).unwrap_or_default()
+    }
+
+    /// The shape of a bucket.
+    pub fn shape_of(&self, bucket: u32) -> u32 {
+        self.buckets[bucket as usize].shape
+    }
+
+    /// The bucket that a row belongs to.
+    pub fn find_bucket(&mut self, shape: u32, row: &[u64]) -> Option<u32> {
+        self.shapes[shape as usize].layout.fixed(row, &mut self.fixed);
+        let hash = self.hasher.hash_one((shape, &self.fixed));
+        let is = |&b: &u32| self.buckets[b as usize].shape == shape && self.block(b).fixed() == self.fixed;
+        self.keys.find(hash, is).copied()
+    }
+
+    /// A new bucket for rows like this one, with the items of the guards that have slots.
+    pub fn open_bucket(&mut self, shape: u32, row: &[u64], item: u32, path: PathId, guards: &[u32]) -> u32 {
+        let s = &mut self.shapes[shape as usize];
+        s.buckets += 1;
+        s.layout.fixed(row, &mut self.fixed);
+        let words = s.layout.words(1);
+        let at = self.arena.take(words);
+        if let Some(words) = self.arena.get_mut(at, words) {
+            BlockMut { layout: &s.layout, words, room: 1 }.set_head(&self.fixed, guards);
+        }
+        self.enter(Bucket { shape, item, path, at, room: 1, len: 0, sorted: 0, removed: 0 })
+    }
+
+    fn enter(&mut self, bucket: Bucket) -> u32 {
+        let b = match self.free.pop() {
+            Some(b) => {
+                self.buckets[b as usize] = bucket;
+                b
+            }
+            None => {
+                self.buckets.push(bucket);
+                self.buckets.len() as u32 - 1
+            }
+        };
+        let (buckets, shapes, arena, hasher) = (&self.buckets, &self.shapes, &self.arena, &self.hasher);
+        let hash = |b: u32| {
+            let bucket = &buckets[b as usize];
+            hasher.hash_one((bucket.shape, block(arena, &shapes[bucket.shape as usize].layout, bucket).fixed()))
+        };
+        self.keys.insert_unique(hash(b), b, |&b| hash(b));
+        b
+    }
+
+    /// The buckets, by number from 0, with their blocks as a snapshot has them: without what was removed.
+    pub fn save(&self, mut each: impl FnMut(&Bucket, u32, &[u32])) {
+        let mut words = vec![];
+        for b in self.buckets.iter().filter(|b| b.shape != NONE) {
+            let layout = &self.shapes[b.shape as usize].layout;
+            let block = block(&self.arena, layout, b);
+            let live = (0..b.len).filter(|&row| block.subs()[row as usize] != NONE);
+            let len = b.len - b.removed;
+            words.resize(layout.words(len), 0);
+            BlockMut { layout, words: &mut words, room: len }.copy_rows(block, live);
+            each(b, len, &words);
+        }
+    }
+
+    /// The blocks of a snapshot, whose buckets `open_saved` enters one after another.
+    pub fn open(&mut self, blocks: Words, buckets: usize) {
+        self.arena = Arena::open(blocks);
+        self.buckets.reserve_exact(buckets);
+        self.keys.reserve(buckets, |_| 0);
+    }
+
+    /// A bucket whose block begins at `at`; answers where it ends.
+    pub fn open_saved(
+        &mut self,
+        shape: u32,
+        item: u32,
+        at: u32,
+        len: u32,
+        constants: &Constants,
+    ) -> Result<u32, &'static str> {
+        let s = self.shapes.get_mut(shape as usize).ok_or("a bucket of no shape")?;
+        let words = s.layout.words(len);
+        if len == 0 || !self.arena.has(at, words) {
+            return Err("a bucket without subscriptions");
+        }
+        let bucket = Bucket { shape, item, path: NONE, at, room: len, len, sorted: 0, removed: 0 };
+        let block = block(&self.arena, &s.layout, &bucket);
+        for &place in &s.layout.places {
+            match block.column(place) {
+                Column::Strings(c) if c.iter().any(|&id| id as usize >= constants.len()) => {
+                    return Err("a string that is not known");
+                }
+                Column::Numbers(c)
+                    if s.layout.is_fixed(place) && number(c[0]).to_bits() != (number(c[0]) + 0.0).to_bits() =>
+                {
+                    return Err("a number in another form than the usual");
+                }
+                _ => {}
+            }
+        }
+        let shared = |&(i, &slot): &(usize, &u32)| {
+            block.guards()[i] == NONE
+                || match block.column(s.layout.places[slot as usize]) {
+                    Column::Numbers(c) => c.iter().all(|&x| number(x) == number(c[0])),
+                    Column::Strings(c) => c.iter().all(|&x| x == c[0]),
+                }
+        };
+        if !s.guard_slots.iter().enumerate().all(|g| shared(&g)) {
+            return Err("a guard that not all its subscriptions share");
+        }
+        let sorted = match s.key {
+            Some(key) if len >= WORTH_SORTING => sorted(block, key),
+            _ => 0,
+        };
+        let hash = self.hasher.hash_one((shape, block.fixed()));
+        let same = |&b: &u32| {
+            let other = &self.buckets[b as usize];
+            other.shape == shape && self::block(&self.arena, &s.layout, other).fixed() == block.fixed()
+        };
+        if self.keys.find(hash, same).is_some() {
+            return Err("two buckets for the same constants");
+        }
+        s.buckets += 1;
+        s.subscriptions += len as usize;
+        let b = self.enter(Bucket { sorted, ..bucket });
+        self.unsettled.insert(b);
+        Ok(at + words as u32)
+    }
+
+    /// Of a bucket that was opened: one more path.
+    pub fn set_path(&mut self, bucket: u32, path: PathId) {
+        self.buckets[bucket as usize].path = path;
+    }
+
+    /// The constants of a slot.
+    pub fn constant(&self, bucket: u32, slot: u32) -> Column<'_> {
+        let shape = &self.shapes[self.buckets[bucket as usize].shape as usize];
+        self.block(bucket).column(shape.layout.places[slot as usize])
+    }
+
+    pub fn bucket(&self, bucket: u32) -> &Bucket {
+        &self.buckets[bucket as usize]
+    }
+
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.len() - self.free.len()
+    }
+
+    #[inline]
+    pub fn block(&self, bucket: u32) -> Block<'_> {
+        let b = &self.buckets[bucket as usize];
+        block(&self.arena, &self.shapes[b.shape as usize].layout, b)
+    }
+
+    /// Takes away the guards that a new row does not share; answers their items.
+    pub fn drop_guards(&mut self, bucket: u32, row: &[u64]) -> Vec<u32> {
+        let b = self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let old = self.block(bucket);
+        let differs = |&(i, slot): &(usize, u32)| {
+            old.guards()[i] != NONE
+                && match old.column(shape.layout.places[slot as usize]) {
+                    Column::Numbers(c) => number(c[0]) != f64::from_bits(row[slot as usize]),
+                    Column::Strings(c) => c[0] as u64 != row[slot as usize],
+                }
+        };
+        let gone: Vec<usize> = shape.guard_slots.iter().copied().enumerate().filter(differs).map(|(i, _)| i).collect();
+        let items = gone.iter().map(|&i| old.guards()[i]).collect();
+        if !gone.is_empty() {
+            let mut block = self.block_mut(bucket);
+            for i in gone {
+                block.guards()[i] = NONE;
+            }
+        }
+        items
+    }
+
+    /// A block of our own.
+    fn block_mut(&mut self, bucket: u32) -> BlockMut<'_> {
+        let b = self.buckets[bucket as usize];
+        if !self.arena.is_own(b.at) {
+            self.move_block(bucket, b.room);
+        }
+        let b = self.buckets[bucket as usize];
+        let layout = &self.shapes[b.shape as usize].layout;
+        let words = self.arena.get_mut(b.at, layout.words(b.room)).unwrap_or_default();
+        BlockMut { layout, words, room: b.room }
+    }
+
+    /// To where there is so much room.
+    fn move_block(&mut self, bucket: u32, room: u32) {
+        let b = &mut self.buckets[bucket as usize];
+        let layout = &self.shapes[b.shape as usize].layout;
+        let (old, new) = (layout.words(b.room), layout.words(room));
+        let at = self.arena.take(new);
+        let (from, words) = self.arena.both((b.at, old), (at, new));
+        BlockMut { layout, words, room }.copy_rows(Block::new(layout, from, b.room, b.len), 0..b.len);
+        self.arena.give(b.at, old);
+        (b.at, b.room) = (at, room);
     }
 
     /// Appends a row; answers its place.
     pub fn push(&mut self, bucket: u32, row: &[u64], sub: u32) -> u32 {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return 0 };
-        let shape = &mut self.shapes[b.shape as usize];
-        for (&c, &x) in shape.column_of.iter().zip(row) {
-            if c != u32::MAX {
-                b.columns[c as usize].push(x);
-            }
+        let b = self.buckets[bucket as usize];
+        if b.len == b.room {
+            self.move_block(bucket, b.len + (b.len / 2).max(1));
+            self.compact_if(|used, waste| waste > used / 2 + (1 << 20));
         }
+        self.block_mut(bucket).set_row(b.len, row, sub);
+        let b = &mut self.buckets[bucket as usize];
+        b.len += 1;
+        let shape = &mut self.shapes[b.shape as usize];
         shape.subscriptions += 1;
-        b.subs.push(sub);
-        b.subs.len() as u32 - 1
+        if shape.key.is_some() && b.len >= WORTH_SORTING && b.len - b.sorted > bearable(b.len) {
+            self.unsettled.insert(bucket);
+        }
+        b.len - 1
     }
 
-    /// Takes a row out; answers the subscription that took its place, and the bucket itself if that was the last.
-    pub fn take(&mut self, bucket: u32, row: u32) -> (Option<u32>, Option<Bucket>) {
-        let Some(b) = self.buckets[bucket as usize].as_mut() else { return (None, None) };
+    /// Takes a row out; answers the subscription that took its place, and the bucket if that was its last.
+    pub fn take(&mut self, bucket: u32, row: u32) -> (Option<u32>, Option<Gone>) {
+        let b = self.buckets[bucket as usize];
         self.shapes[b.shape as usize].subscriptions -= 1;
-        for c in &mut b.columns {
-            c.swap_remove(row as usize);
+        if b.len - b.removed == 1 {
+            return (None, Some(self.close(bucket)));
         }
-        b.subs.swap_remove(row as usize);
-        let moved = b.subs.get(row as usize).copied();
-        if !b.subs.is_empty() {
-            return (moved, None);
-        }
-        let gone = self.buckets[bucket as usize].take();
-        if let Some(gone) = &gone {
-            let h = self.hash(gone.shape, &gone.key);
-            if let Ok(entry) = self.keys.find_entry(h, |&b| b == bucket) {
-                entry.remove();
+        if row < b.sorted {
+            self.block_mut(bucket).set_sub(row, NONE);
+            let b = &mut self.buckets[bucket as usize];
+            b.removed += 1;
+            if b.removed > b.len / 4 {
+                self.unsettled.insert(bucket);
             }
-            self.free.push(bucket);
+            return (None, None);
         }
-        (None, gone)
+        self.block_mut(bucket).copy_row(b.len - 1, row);
+        self.buckets[bucket as usize].len -= 1;
+        (self.block(bucket).subs().get(row as usize).copied(), None)
+    }
+
+    fn close(&mut self, bucket: u32) -> Gone {
+        let b = self.buckets[bucket as usize];
+        let block = self.block(bucket);
+        let guards = block.guards().iter().copied().filter(|&g| g != NONE).collect();
+        let hash = self.hasher.hash_one((b.shape, block.fixed()));
+        if let Ok(entry) = self.keys.find_entry(hash, |&x| x == bucket) {
+            entry.remove();
+        }
+        let shape = &mut self.shapes[b.shape as usize];
+        shape.buckets -= 1;
+        self.arena.give(b.at, shape.layout.words(b.room));
+        self.texts.remove(&bucket);
+        self.unsettled.remove(&bucket);
+        self.buckets[bucket as usize].shape = NONE;
+        self.free.push(bucket);
+        Gone { item: b.item, path: b.path, guards }
+    }
+
+    /// Sorts what needs it. `moved` is told where subscriptions are now: (subscription, bucket, row).
+    pub fn settle(&mut self, constants: &Constants, mut moved: impl FnMut(u32, u32, u32)) {
+        for bucket in std::mem::take(&mut self.unsettled) {
+            self.sort(bucket, &mut moved);
+            self.index_texts(bucket, constants);
+        }
+        self.compact_if(|used, waste| waste > used / 8 + (1 << 12));
+    }
+
+    fn sort(&mut self, bucket: u32, moved: &mut impl FnMut(u32, u32, u32)) {
+        let b = self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let Some(key) = shape.key else { return };
+        if b.len < WORTH_SORTING || b.len - b.sorted <= bearable(b.len) && b.removed <= b.len / 4 {
+            return;
+        }
+        let block = block(&self.arena, &shape.layout, &b);
+        let live = (0..b.len).zip(block.subs()).filter(|(_, &sub)| sub != NONE).map(|(row, _)| row as usize);
+        let mut order: Vec<(u64, u32)> = match block.column(key.place) {
+            Column::Numbers(c) => live.map(|row| (rank(key.order, number(c[row])), row as u32)).collect(),
+            Column::Strings(c) => live.map(|row| (c[row] as u64, row as u32)).collect(),
+        };
+        order.sort();
+        let len = order.len() as u32;
+        let room = len + len / 16;
+        let (old, new) = (shape.layout.words(b.room), shape.layout.words(room));
+        let at = self.arena.take(new);
+        let (from, words) = self.arena.both((b.at, old), (at, new));
+        let from = Block::new(&shape.layout, from, b.room, b.len);
+        BlockMut { layout: &shape.layout, words, room }.copy_rows(from, order.iter().map(|o| o.1));
+        self.arena.give(b.at, old);
+        self.buckets[bucket as usize] = Bucket { at, room, len, sorted: len, removed: 0, ..b };
+        for (row, &sub) in (0..).zip(self.block(bucket).subs()) {
+            moved(sub, bucket, row);
+        }
+        self.texts.remove(&bucket);
+    }
+
+    fn index_texts(&mut self, bucket: u32, constants: &Constants) {
+        let b = self.buckets[bucket as usize];
+        let Some(key) = self.shapes[b.shape as usize].key else { return };
+        if b.sorted == 0 || self.texts.contains_key(&bucket) {
+            return;
+        }
+        let Column::Strings(column) = self.block(bucket).column(key.place) else { return };
+        let mut ids = column[..b.sorted as usize].to_vec();
+        ids.dedup();
+        let texts = match key.order {
+            Order::Contained => Texts::contained(ids.into_iter(), constants),
+            Order::Prefix => Some(Texts::prefixes(ids.into_iter(), constants)),
+            Order::Ascending | Order::Descending | Order::Id => None,
+        };
+        self.texts.extend(texts.map(|t| (bucket, t)));
+    }
+
+    /// Moves all blocks of our own together if they use too little of their memory.
+    fn compact_if(&mut self, too_little: impl Fn(usize, usize) -> bool) {
+        let (used, waste) = self.arena.usage();
+        if !too_little(used, waste) {
+            return;
+        }
+        let mut packed = self.arena.anew(used + used / 16);
+        for b in self.buckets.iter_mut().filter(|b| b.shape != NONE && self.arena.is_own(b.at)) {
+            let layout = &self.shapes[b.shape as usize].layout;
+            let room = b.room.min(b.len + b.len / 16).max(1);
+            let (old, new) = (layout.words(b.room), layout.words(room));
+            let at = packed.take(new);
+            let from = Block::new(layout, self.arena.get(b.at, old), b.room, b.len);
+            if let Some(words) = packed.get_mut(at, new) {
+                BlockMut { layout, words, room }.copy_rows(from, 0..b.len);
+            }
+            (b.at, b.room) = (at, room);
+        }
+        self.arena = packed;
     }
 
     /// The items that a message must have, besides the bucket's own, to satisfy any of its subscriptions.
     #[inline]
-    pub fn guards(&self, bucket: u32) -> &[Guard] {
-        self.buckets[bucket as usize].as_ref().map_or(&[], |b| &b.guards)
-    }
-
-    /// The constants of a row, by slot.
-    pub fn row(&self, bucket: u32, row: u32, out: &mut Vec<u64>) {
-        out.clear();
-        if let Some(b) = &self.buckets[bucket as usize] {
-            b.row(&self.shapes[b.shape as usize], row as usize, out);
-        }
-    }
-
-    /// The shape of a bucket.
-    pub fn shape_of(&self, bucket: u32) -> Option<&Shape> {
-        self.buckets.get(bucket as usize)?.as_ref().map(|b| &self.shapes[b.shape as usize])
+    pub fn guards(&self, bucket: u32) -> impl Iterator<Item = u32> + '_ {
+        let shape = &self.shapes[self.buckets[bucket as usize].shape as usize];
+        let own = if shape.guard_slots.is_empty() { &[] } else { self.block(bucket).guards() };
+        shape.guard_items.iter().chain(own.iter().filter(|&&g| g != NONE)).copied()
     }
 
     /// Appends the subscriptions of the bucket that the message satisfies.
     pub fn evaluate(&self, bucket: u32, message: Message<'_>, fuel: u32, scratch: &mut Scratch, out: &mut Vec<u32>) {
-        let Some(b) = self.buckets[bucket as usize].as_ref() else { return };
+        let b = &self.buckets[bucket as usize];
         let shape = &self.shapes[b.shape as usize];
-        if shape.exact && b.guards.len() == shape.guards.len() {
-            return out.extend_from_slice(&b.subs);
+        let block = block(&self.arena, &shape.layout, b);
+        if shape.exact && !block.guards().contains(&NONE) {
+            return out.extend(block.subs().iter().copied().filter(|&s| s != NONE));
         }
         let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
-        if b.subs.len() > 1 {
-            if let Some(star) = &shape.star {
-                let from = out.len();
-                let rows =
-                    star::Rows { len: b.subs.len(), columns: &b.columns, column_of: &shape.column_of, fixed: &b.fixed };
-                let hits = star.matches(message, fuel, &rows, &mut scratch.star, |i| out.push(b.subs[i]));
-                if hits.is_ok() {
-                    // several centres may have hit the same row
-                    out[from..].sort_unstable();
-                    let mut kept = from;
-                    for i in from..out.len() {
-                        if i == from || out[i] != out[kept - 1] {
-                            out[kept] = out[i];
-                            kept += 1;
-                        }
-                    }
-                    out.truncate(kept);
-                    return;
+        if let (Some(star), true) = (&shape.star, b.len > 1) {
+            let from = out.len();
+            let rows = Rows {
+                block,
+                key: shape.key,
+                sorted: b.sorted,
+                texts: self.texts.get(&bucket),
+                constants: message.constants,
+            };
+            scratch.asked.clear();
+            let mut centres = 0;
+            let asked = star.ask(message, fuel, block, &mut scratch.star, &mut scratch.asked, |asked, checks| {
+                asked.select(checks, &rows, message.constants, out);
+                centres += 1;
+            });
+            if asked.is_ok() {
+                if centres > 1 {
+                    dedup(out, from);
                 }
-                out.truncate(from);
+                return;
             }
+            out.truncate(from);
         }
-        for (i, &sub) in b.subs.iter().enumerate() {
+        for (i, &sub) in block.subs().iter().enumerate().filter(|(_, &sub)| sub != NONE) {
             scratch.row.clear();
-            b.row(shape, i, &mut scratch.row);
+            block.row(i, &mut scratch.row);
             let found = Search::new(message, fuel).holds(&shape.program.pred, 0, (1, 1), &scratch.row);
             if found.unwrap_or_else(|_| Bulk::new(message, &scratch.row).holds(&shape.program.pred)) {
                 out.push(sub);
@@ -304,9 +527,51 @@ impl Store {
     }
 
     pub fn bytes(&self) -> usize {
-        let rows = |b: &Bucket| b.columns.iter().map(|c| c.capacity() * 8).sum::<usize>() + b.subs.capacity() * 4 + 160;
-        self.buckets.iter().flatten().map(rows).sum::<usize>() + self.shapes.len() * 400 + self.keys.capacity() * 5
+        self.arena.bytes()
+            + self.buckets.capacity() * size_of::<Bucket>()
+            + self.keys.capacity() * 5
+            + self.shapes.len() * 500
+            + self.texts.values().map(Texts::bytes).sum::<usize>()
     }
+}
+
+/// How many rows are in the order of the key.
+fn sorted(block: Block<'_>, key: Key) -> u32 {
+    let sorted = match block.column(key.place) {
+        Column::Numbers(c) => {
+            1 + c.windows(2).take_while(|w| rank(key.order, number(w[0])) <= rank(key.order, number(w[1]))).count()
+        }
+        Column::Strings(c) => 1 + c.windows(2).take_while(|w| w[0] <= w[1]).count(),
+    };
+    sorted as u32
+}
+
+#[inline(always)]
+fn block<'a>(arena: &'a Arena, layout: &'a Layout, b: &Bucket) -> Block<'a> {
+    Block::new(layout, arena.get(b.at, layout.words(b.room)), b.room, b.len)
+}
+
+/// Numbers in the order of a key, as whole numbers. What is no number holds for none, so it comes last.
+fn rank(order: Order, x: f64) -> u64 {
+    if x.is_nan() {
+        return u64::MAX;
+    }
+    let x = if order == Order::Descending { -x } else { x } + 0.0;
+    let bits = x.to_bits();
+    bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
+}
+
+/// Sorts the end of a list and leaves each item there once.
+fn dedup(list: &mut Vec<u32>, from: usize) {
+    list[from..].sort_unstable();
+    let mut kept = from;
+    for i in from..list.len() {
+        if i == from || list[i] != list[kept - 1] {
+            list[kept] = list[i];
+            kept += 1;
+        }
+    }
+    list.truncate(kept);
 }
 
 /// Working memory of `Store::evaluate`.
@@ -314,28 +579,5 @@ impl Store {
 pub struct Scratch {
     row: Vec<u64>,
     star: star::Scratch,
-}
-
-impl Shape {
-    /// All rows of a bucket have the same constant in the slot.
-    pub fn is_fixed(&self, slot: usize) -> bool {
-        self.column_of[slot] == u32::MAX
-    }
-}
-
-impl Bucket {
-    /// Per slot the constants of all rows, or the one they share.
-    pub fn constants<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = &'a [u64]> {
-        shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
-            u32::MAX => std::slice::from_ref(&self.fixed[slot]),
-            c => &self.columns[c as usize][..],
-        })
-    }
-
-    fn row(&self, shape: &Shape, i: usize, out: &mut Vec<u64>) {
-        out.extend(shape.column_of.iter().enumerate().map(|(slot, &c)| match c {
-            u32::MAX => self.fixed[slot],
-            c => self.columns[c as usize][i],
-        }));
-    }
+    asked: Asked,
 }

@@ -2,3 +2,4 @@
 
 pub mod constants;
 pub mod number;
+pub mod texts;

@@ -1,0 +1,156 @@
+//! One message: where in the trie its current node is, what it has visited, and what that delivers.
+
+use super::{flag, NodeId, Trie, BYPASS, DEAD};
+use crate::names::Sym;
+use crate::paths::index::PathIndex;
+use crate::paths::NONE;
+
+/// Visits after which a node's subscriptions are compiled to intervals. Before, it delivers through shared lists:
+/// most tag paths of irregular data are seen only a few times, and compiling costs more than that.
+const COMPILE_AFTER: u16 = 6;
+
+impl Trie {
+    pub fn begin(&mut self) {
+        let run = &mut self.run;
+        if run.message == u32::MAX {
+            run.message = 0;
+            self.hot.iter_mut().for_each(|h| h.stamp = 0);
+            run.path_stamp.fill(0);
+            self.scratch.set_stamp.fill(0);
+        }
+        run.message += 1;
+        run.cur = 0;
+        run.stack.clear();
+        run.visited.clear();
+        run.late.clear();
+        run.bypass.clear();
+    }
+
+    /// True if nothing below the current node can match, so that names need not even be looked up.
+    #[inline(always)]
+    pub fn is_dead(&self) -> bool {
+        self.run.cur == DEAD
+    }
+
+    #[inline(always)]
+    pub fn open(&mut self, index: &PathIndex, sym: Sym) {
+        let cur = self.run.cur;
+        self.run.stack.push(cur);
+        let next = self.tab.get(cur, sym);
+        self.run.cur = if next != NONE { next } else { self.miss(index, cur, sym) };
+        self.visit(self.run.cur);
+    }
+
+    /// An element below a dead node.
+    #[inline(always)]
+    pub fn open_dead(&mut self) {
+        self.run.stack.push(DEAD);
+    }
+
+    #[inline(always)]
+    pub fn close(&mut self) {
+        if self.run.cur == BYPASS {
+            self.run.bypass.close();
+        }
+        self.run.cur = self.run.stack.pop().unwrap_or(0);
+    }
+
+    /// Do attributes of the current element matter?
+    #[inline(always)]
+    pub fn wants_attributes(&self) -> bool {
+        self.wants(flag::ATTRIBUTES)
+    }
+
+    /// Do text, comments and PIs in the current element matter?
+    #[inline(always)]
+    pub fn wants_leaves(&self) -> bool {
+        self.wants(flag::LEAVES)
+    }
+
+    /// Does the value of the current node matter?
+    #[inline(always)]
+    pub fn wants_values(&self) -> bool {
+        self.wants(flag::VALUES)
+    }
+
+    #[inline(always)]
+    fn wants(&self, flag: u16) -> bool {
+        match self.hot.get(self.run.cur as usize) {
+            Some(h) => (h.flags | self.common) & flag != 0,
+            None => true,
+        }
+    }
+
+    /// An attribute or leaf of the current node.
+    #[inline(always)]
+    pub fn leaf(&mut self, index: &PathIndex, sym: Sym) {
+        let cur = self.run.cur;
+        let next = self.tab.get(cur, sym);
+        if next != NONE {
+            self.visit(next);
+        } else {
+            let n = self.miss(index, cur, sym);
+            if n == BYPASS {
+                self.run.bypass.close();
+            } else {
+                self.visit(n);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, n: NodeId) {
+        if let Some(h) = self.hot.get_mut(n as usize) {
+            if h.stamp != self.run.message {
+                h.stamp = self.run.message;
+                if h.flags & flag::ACCEPTS != 0 {
+                    self.run.visited.push(n);
+                }
+            }
+        }
+    }
+
+    /// Appends the subscriptions that the message satisfies, in no particular order. Ends the message.
+    pub fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        // Compiling moves positions, so all of it comes before the first bit is set.
+        let visited = std::mem::take(&mut self.run.visited);
+        for &n in &visited {
+            let h = &mut self.hot[n as usize];
+            h.visits = h.visits.saturating_add(1);
+            if h.visits >= COMPILE_AFTER && h.flags & flag::COMPILED == 0 {
+                self.compile(index, n);
+            }
+        }
+        let message = self.run.message;
+        let hits = &mut self.run.hits;
+        hits.fit(&self.laminar);
+        self.scratch.set_stamp.resize(self.sets.len(), 0);
+        for &n in &visited {
+            let h = self.hot[n as usize];
+            if h.flags & flag::COMPILED != 0 {
+                for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
+                    hits.set(i);
+                }
+            } else {
+                let c = &self.cold[n as usize];
+                for &s in &self.refs[c.a0 as usize..c.a1 as usize] {
+                    if std::mem::replace(&mut self.scratch.set_stamp[s as usize], message) != message {
+                        for &p in self.sets.accepts(s) {
+                            index.subs(p, |sub| hits.set_one(self.laminar.position(sub)));
+                        }
+                    }
+                }
+            }
+            if h.flags & flag::EXTRA != 0 {
+                for &i in &self.extra[&n] {
+                    hits.set(i);
+                }
+            }
+        }
+        for &p in &self.run.late {
+            index.subs(p, |sub| hits.set_one(self.laminar.position(sub)));
+        }
+        hits.drain(&self.laminar, out);
+        self.run.visited = visited;
+    }
+}

@@ -1,0 +1,317 @@
+//! The memory of buckets: one array of 32-bit words in which each bucket has a block. A block is its bucket's own
+//! constants, the items of its guards, then the constants of its rows column by column (numbers take two words, strings
+//! one) and their subscriptions. Blocks know nothing of their places, so a snapshot's are used where they lie.
+
+use super::program::Slot;
+use crate::paths::NONE;
+use crate::words::Words;
+
+/// Where the constants of a slot are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// All rows share it: words of the block's head.
+    FixedNumber(u32),
+    FixedString(u32),
+    /// The column of numbers, or of strings.
+    Numbers(u32),
+    Strings(u32),
+}
+
+/// What the blocks of a shape look like.
+pub struct Layout {
+    /// By slot.
+    pub places: Box<[Place]>,
+    /// Words of constants that all rows share; the items of guards follow.
+    fixed: u32,
+    guards: u32,
+    numbers: u32,
+    strings: u32,
+}
+
+impl Layout {
+    pub fn new(slots: &[Slot], is_fixed: impl Fn(u32) -> bool, guards: u32) -> Layout {
+        let (mut fixed, mut numbers, mut strings) = (0, 0, 0);
+        let next = |n: &mut u32, by: u32| std::mem::replace(n, *n + by);
+        let places = (0u32..).zip(slots).map(|(i, slot)| match (slot, is_fixed(i)) {
+            (Slot::Num, true) => Place::FixedNumber(next(&mut fixed, 2)),
+            (Slot::Str, true) => Place::FixedString(next(&mut fixed, 1)),
+            (Slot::Num, false) => Place::Numbers(next(&mut numbers, 1)),
+            (Slot::Str, false) => Place::Strings(next(&mut strings, 1)),
+        });
+        let places = places.collect();
+        Layout { places, fixed, guards, numbers, strings }
+    }
+
+    /// All rows of a bucket share the constant.
+    pub fn is_fixed(&self, place: Place) -> bool {
+        matches!(place, Place::FixedNumber(_) | Place::FixedString(_))
+    }
+
+    fn head(&self) -> usize {
+        (self.fixed + self.guards) as usize
+    }
+
+    fn row(&self) -> usize {
+        (2 * self.numbers + self.strings + 1) as usize
+    }
+
+    /// Words of a block with room for so many rows.
+    pub fn words(&self, room: u32) -> usize {
+        self.head() + room as usize * self.row()
+    }
+
+    /// The constants of a row that all rows of its bucket share, as blocks have them. Zero has one form.
+    pub fn fixed(&self, row: &[u64], out: &mut Vec<u32>) {
+        out.clear();
+        for (place, &x) in self.places.iter().zip(row) {
+            match place {
+                Place::FixedNumber(_) => out.extend(split((f64::from_bits(x) + 0.0).to_bits())),
+                Place::FixedString(_) => out.push(x as u32),
+                Place::Numbers(_) | Place::Strings(_) => {}
+            }
+        }
+    }
+
+    fn column(&self, place: Place, room: usize) -> (usize, usize) {
+        match place {
+            Place::Numbers(i) => (self.head() + 2 * room * i as usize, 2),
+            Place::Strings(i) => (self.head() + room * (2 * self.numbers + i) as usize, 1),
+            Place::FixedNumber(at) => (at as usize, 2),
+            Place::FixedString(at) => (at as usize, 1),
+        }
+    }
+
+    fn subs(&self, room: usize) -> usize {
+        self.head() + room * (self.row() - 1)
+    }
+}
+
+fn split(x: u64) -> [u32; 2] {
+    [x as u32, (x >> 32) as u32]
+}
+
+/// A number as two words.
+pub type Pair = [u32; 2];
+
+#[inline(always)]
+pub fn number(pair: Pair) -> f64 {
+    f64::from_bits(pair[0] as u64 | (pair[1] as u64) << 32)
+}
+
+/// A column of constants.
+#[derive(Clone, Copy)]
+pub enum Column<'a> {
+    Numbers(&'a [Pair]),
+    Strings(&'a [u32]),
+}
+
+/// A block to read.
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    layout: &'a Layout,
+    words: &'a [u32],
+    room: u32,
+    len: u32,
+}
+
+impl<'a> Block<'a> {
+    /// `words` are at least as many as the layout says.
+    pub fn new(layout: &'a Layout, words: &'a [u32], room: u32, len: u32) -> Block<'a> {
+        Block { layout, words, room, len }
+    }
+
+    /// The constants that all rows share.
+    pub fn fixed(&self) -> &'a [u32] {
+        &self.words[..self.layout.fixed as usize]
+    }
+
+    /// By guard with a slot its item, `NONE` if not all rows share it.
+    #[inline]
+    pub fn guards(&self) -> &'a [u32] {
+        &self.words[self.layout.fixed as usize..self.layout.head()]
+    }
+
+    pub fn subs(&self) -> &'a [u32] {
+        let at = self.layout.subs(self.room as usize);
+        &self.words[at..at + self.len as usize]
+    }
+
+    /// The constants of a slot: of all rows, or the one that they share.
+    #[inline]
+    pub fn column(&self, place: Place) -> Column<'a> {
+        let (at, width) = self.layout.column(place, self.room as usize);
+        let len = match place {
+            Place::FixedNumber(_) | Place::FixedString(_) => 1,
+            Place::Numbers(_) | Place::Strings(_) => self.len as usize,
+        };
+        let words = &self.words[at..at + width * len];
+        match width {
+            2 => Column::Numbers(words.as_chunks().0),
+            _ => Column::Strings(words),
+        }
+    }
+
+    /// Appends the constants of a row by slot: the bits of a number, or the number of a string.
+    pub fn row(&self, i: usize, out: &mut Vec<u64>) {
+        out.extend(self.layout.places.iter().map(|&place| {
+            let i = if matches!(place, Place::FixedNumber(_) | Place::FixedString(_)) { 0 } else { i };
+            match self.column(place) {
+                Column::Numbers(c) => number(c[i]).to_bits(),
+                Column::Strings(c) => c[i] as u64,
+            }
+        }));
+    }
+}
+
+/// A block to write.
+pub struct BlockMut<'a> {
+    pub layout: &'a Layout,
+    pub words: &'a mut [u32],
+    pub room: u32,
+}
+
+impl BlockMut<'_> {
+    pub fn set_head(&mut self, fixed: &[u32], guards: &[u32]) {
+        let at = self.layout.fixed as usize;
+        self.words[..at].copy_from_slice(fixed);
+        self.words[at..self.layout.head()].copy_from_slice(guards);
+    }
+
+    pub fn guards(&mut self) -> &mut [u32] {
+        &mut self.words[self.layout.fixed as usize..self.layout.head()]
+    }
+
+    pub fn set_row(&mut self, i: u32, row: &[u64], sub: u32) {
+        for (&place, &x) in self.layout.places.iter().zip(row) {
+            let (at, width) = self.layout.column(place, self.room as usize);
+            match place {
+                Place::Numbers(_) => self.words[at + width * i as usize..][..2].copy_from_slice(&split(x)),
+                Place::Strings(_) => self.words[at + i as usize] = x as u32,
+                Place::FixedNumber(_) | Place::FixedString(_) => {}
+            }
+        }
+        self.set_sub(i, sub);
+    }
+
+    pub fn set_sub(&mut self, i: u32, sub: u32) {
+        self.words[self.layout.subs(self.room as usize) + i as usize] = sub;
+    }
+
+    /// Row `to` becomes what row `from` is.
+    pub fn copy_row(&mut self, from: u32, to: u32) {
+        let (room, layout) = (self.room as usize, self.layout);
+        for width in [2, 1] {
+            let (start, count) = match width {
+                2 => (layout.head(), layout.numbers as usize),
+                _ => (layout.head() + 2 * room * layout.numbers as usize, layout.strings as usize + 1),
+            };
+            for column in 0..count {
+                let at = start + column * width * room;
+                let from = at + width * from as usize;
+                self.words.copy_within(from..from + width, at + width * to as usize);
+            }
+        }
+    }
+
+    /// The rows of another block, those that `rows` names.
+    pub fn copy_rows(&mut self, from: Block<'_>, rows: impl Iterator<Item = u32> + Clone) {
+        let (head, layout, room) = (self.layout.head(), self.layout, self.room as usize);
+        self.words[..head].copy_from_slice(&from.words[..head]);
+        for width in [2, 1] {
+            let count = if width == 2 { layout.numbers } else { layout.strings + 1 } as usize;
+            let skip = if width == 2 { 0 } else { 2 * layout.numbers as usize };
+            for column in 0..count {
+                let mut to = head + room * (skip + column * width);
+                let at = head + from.room as usize * (skip + column * width);
+                for row in rows.clone() {
+                    for k in 0..width {
+                        self.words[to + k] = from.words[at + width * row as usize + k];
+                    }
+                    to += width;
+                }
+            }
+        }
+    }
+}
+
+/// Words to put blocks into: those of a snapshot, which stay as they are, and after them our own.
+#[derive(Default)]
+pub struct Arena {
+    base: Words,
+    own: Vec<u32>,
+    /// Words of our own that no block uses any more.
+    waste: usize,
+}
+
+impl Arena {
+    pub fn open(base: Words) -> Arena {
+        Arena { base, ..Arena::default() }
+    }
+
+    /// A new block, of zeros.
+    pub fn take(&mut self, words: usize) -> u32 {
+        let at = self.base.len() + self.own.len();
+        if self.own.capacity() - self.own.len() < words {
+            // a few more than are needed, but not twice as many: this is most of the memory there is
+            self.own.reserve_exact(words.max(self.own.len() / 8));
+        }
+        self.own.resize(self.own.len() + words, 0);
+        // 16 GB of constants
+        assert!(at + words < NONE as usize, "too many subscriptions");
+        at as u32
+    }
+
+    pub fn give(&mut self, at: u32, words: usize) {
+        if at as usize >= self.base.len() {
+            self.waste += words;
+        }
+    }
+
+    /// Are there so many words?
+    pub fn has(&self, at: u32, words: usize) -> bool {
+        at as usize + words <= self.base.len() + self.own.len()
+    }
+
+    #[inline(always)]
+    pub fn get(&self, at: u32, words: usize) -> &[u32] {
+        let (at, base) = (at as usize, self.base.len());
+        if at < base {
+            &self.base[at..at + words]
+        } else {
+            &self.own[at - base..at - base + words]
+        }
+    }
+
+    /// None for a block of the snapshot.
+    pub fn get_mut(&mut self, at: u32, words: usize) -> Option<&mut [u32]> {
+        let at = (at as usize).checked_sub(self.base.len())?;
+        Some(&mut self.own[at..at + words])
+    }
+
+    pub fn is_own(&self, at: u32) -> bool {
+        at as usize >= self.base.len()
+    }
+
+    /// A block that is written while another is read; the first is our own and lies behind the second.
+    pub fn both(&mut self, read: (u32, usize), write: (u32, usize)) -> (&[u32], &mut [u32]) {
+        let base = self.base.len();
+        let (before, after) = self.own.split_at_mut(write.0 as usize - base);
+        let at = read.0 as usize;
+        let from = if at < base { &self.base[at..at + read.1] } else { &before[at - base..at - base + read.1] };
+        (from, &mut after[..write.1])
+    }
+
+    /// The same base, and nothing of our own but room for so many words.
+    pub fn anew(&self, words: usize) -> Arena {
+        Arena { base: self.base.clone(), own: Vec::with_capacity(words), waste: 0 }
+    }
+
+    /// Words of our own in use, and not in use.
+    pub fn usage(&self) -> (usize, usize) {
+        (self.own.len() - self.waste, self.waste)
+    }
+
+    pub fn bytes(&self) -> usize {
+        4 * (self.base.len() + self.own.capacity())
+    }
+}

@@ -1,0 +1,299 @@
+//! What the values of a message ask of the constants of many rows, and which rows hold.
+//!
+//! Rows of a large bucket are sorted by the constants of one comparison, its key: those that hold are found by binary
+//! search. All other comparisons are checked on those, 64 rows at a time.
+
+use super::block::{number, Block, Column, Pair, Place};
+use super::columns::{bits, compare, equal, STRIDE};
+use super::program::Op;
+use super::star::Key;
+use crate::paths::NONE;
+use crate::values::constants::Constants;
+use crate::values::texts::Texts;
+use std::ops::Range;
+
+/// A range of some list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    fn new(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    #[inline(always)]
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// A comparison of values with each constant of a column.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Test {
+    /// `value op constant`
+    Number(Op, f64),
+    AnyNumber(Span),
+    Is(u32),
+    IsNot(u32),
+    AnyString(Span),
+    /// Any of the texts contains the constant.
+    Contains(Span),
+    StartsWith(Span),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    pub place: Place,
+    pub test: Test,
+}
+
+/// Checks, and the values that they speak of.
+#[derive(Default)]
+pub struct Asked {
+    checks: Vec<Check>,
+    pub numbers: Vec<f64>,
+    /// Numbers of strings; `u32::MAX` for one that no subscription compares with.
+    pub strings: Vec<u32>,
+    texts: Vec<Span>,
+    bytes: Vec<u8>,
+    /// Ranges of rows that the key lets through.
+    ranges: Vec<(u32, u32)>,
+    ids: Vec<u32>,
+}
+
+/// How far the lists have been filled.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    checks: usize,
+    numbers: usize,
+    strings: usize,
+    texts: usize,
+    bytes: usize,
+}
+
+impl Asked {
+    pub fn mark(&self) -> Mark {
+        Mark {
+            checks: self.checks.len(),
+            numbers: self.numbers.len(),
+            strings: self.strings.len(),
+            texts: self.texts.len(),
+            bytes: self.bytes.len(),
+        }
+    }
+
+    pub fn rewind(&mut self, to: Mark) {
+        self.checks.truncate(to.checks);
+        self.numbers.truncate(to.numbers);
+        self.strings.truncate(to.strings);
+        self.texts.truncate(to.texts);
+        self.bytes.truncate(to.bytes);
+    }
+
+    pub fn clear(&mut self) {
+        self.rewind(Mark { checks: 0, numbers: 0, strings: 0, texts: 0, bytes: 0 });
+    }
+
+    pub fn push(&mut self, check: Check) {
+        self.checks.push(check);
+    }
+
+    pub fn add_text(&mut self, text: &[u8]) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        self.texts.push(Span::new(from, self.bytes.len()));
+    }
+
+    pub fn checks_since(&self, mark: Mark) -> Span {
+        Span::new(mark.checks, self.checks.len())
+    }
+
+    /// Numbers, strings and texts.
+    pub fn since(&self, mark: Mark) -> (Span, Span, Span) {
+        (
+            Span::new(mark.numbers, self.numbers.len()),
+            Span::new(mark.strings, self.strings.len()),
+            Span::new(mark.texts, self.texts.len()),
+        )
+    }
+
+    fn text(&self, span: Span) -> impl Iterator<Item = &[u8]> {
+        self.texts[span.range()].iter().map(|t| &self.bytes[t.range()])
+    }
+
+    /// Which of at most 64 numbers hold.
+    #[inline]
+    pub fn numbers_hold(&self, test: &Test, column: &[Pair]) -> u64 {
+        match *test {
+            Test::Number(op, v) => compare(op, v, column),
+            Test::AnyNumber(span) => {
+                self.numbers[span.range()].iter().fold(0, |mask, &v| mask | compare(Op::Eq, v, column))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Which of at most 64 strings hold, of those that matter.
+    #[inline]
+    pub fn strings_hold(&self, test: &Test, column: &[u32], matter: u64, constants: &Constants) -> u64 {
+        match *test {
+            Test::Is(id) => equal(id, column),
+            Test::IsNot(id) => !equal(id, column),
+            Test::AnyString(span) => self.strings[span.range()].iter().fold(0, |mask, &id| mask | equal(id, column)),
+            Test::Contains(span) => self.texts_hold(column, matter, constants, |c| {
+                let finder = memchr::memmem::Finder::new(c);
+                self.text(span).any(|t| finder.find(t).is_some())
+            }),
+            Test::StartsWith(span) => {
+                self.texts_hold(column, matter, constants, |c| self.text(span).any(|t| t.starts_with(c)))
+            }
+            _ => 0,
+        }
+    }
+
+    fn texts_hold(&self, column: &[u32], matter: u64, constants: &Constants, holds: impl Fn(&[u8]) -> bool) -> u64 {
+        let mut last = (NONE, false);
+        let mut row = 0;
+        bits(column, |&id| {
+            row += 1;
+            if matter >> (row - 1) & 1 == 0 {
+                return false;
+            }
+            if last.0 != id {
+                last = (id, holds(constants.get(id)));
+            }
+            last.1
+        })
+    }
+
+    /// Appends the subscriptions of the rows for which all checks hold. The first `sorted` rows are sorted by the key,
+    /// whose check is the first.
+    pub fn select(&mut self, checks: Span, rows: &Rows<'_>, constants: &Constants, out: &mut Vec<u32>) {
+        let subs = rows.block.subs();
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.clear();
+        let check = self.checks.get(checks.start as usize).copied();
+        let ruled = match (rows.key, check) {
+            (Some(key), Some(check)) if rows.sorted > 0 && self.key_ranges(check, key, rows, &mut ranges) => {
+                ranges.len()
+            }
+            _ => 0,
+        };
+        ranges.push((if ruled > 0 { rows.sorted } else { 0 }, subs.len() as u32));
+        let all = &self.checks[checks.range()];
+        for (i, &(from, to)) in ranges.iter().enumerate() {
+            let checks = if i < ruled { &all[1..] } else { all };
+            self.select_range(checks, rows.block, from as usize..to as usize, subs, constants, out);
+        }
+        self.ranges = ranges;
+    }
+
+    fn select_range(
+        &self,
+        checks: &[Check],
+        block: Block<'_>,
+        range: Range<usize>,
+        subs: &[u32],
+        constants: &Constants,
+        out: &mut Vec<u32>,
+    ) {
+        if checks.is_empty() {
+            return out.extend(subs[range].iter().copied().filter(|&s| s != NONE));
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let n = STRIDE.min(range.end - at);
+            let mut mask = u64::MAX >> (STRIDE - n);
+            for check in checks {
+                mask &= match block.column(check.place) {
+                    Column::Numbers(c) => self.numbers_hold(&check.test, &c[at..at + n]),
+                    Column::Strings(c) => self.strings_hold(&check.test, &c[at..at + n], mask, constants),
+                };
+                if mask == 0 {
+                    break;
+                }
+            }
+            while mask != 0 {
+                let sub = subs[at + mask.trailing_zeros() as usize];
+                // rows that were removed have no subscription
+                if sub != NONE {
+                    out.push(sub);
+                }
+                mask &= mask - 1;
+            }
+            at += n;
+        }
+    }
+
+    /// The ranges of sorted rows for which the key's check holds; false if there is no telling.
+    fn key_ranges(&mut self, check: Check, key: Key, rows: &Rows<'_>, out: &mut Vec<(u32, u32)>) -> bool {
+        let sorted = rows.sorted as usize;
+        match (rows.block.column(key.place), check.test) {
+            (Column::Numbers(c), Test::Number(Op::Eq, v)) => out.push(equal_numbers(&c[..sorted], v)),
+            (Column::Numbers(c), Test::Number(op, v)) => {
+                out.push((0, c[..sorted].partition_point(|&c| op.holds(v, number(c))) as u32));
+            }
+            (Column::Numbers(c), Test::AnyNumber(span)) => {
+                let values = &mut self.numbers[span.range()];
+                values.sort_unstable_by(f64::total_cmp);
+                for (i, &v) in values.iter().enumerate() {
+                    if i == 0 || values[i - 1] != v {
+                        out.push(equal_numbers(&c[..sorted], v));
+                    }
+                }
+            }
+            (Column::Strings(c), Test::Is(id)) => out.push(equal_strings(&c[..sorted], id)),
+            (Column::Strings(c), Test::AnyString(span)) => {
+                let ids = &mut self.strings[span.range()];
+                ids.sort_unstable();
+                for (i, &id) in ids.iter().enumerate() {
+                    if i == 0 || ids[i - 1] != id {
+                        out.push(equal_strings(&c[..sorted], id));
+                    }
+                }
+            }
+            (Column::Strings(c), Test::Contains(span) | Test::StartsWith(span)) => {
+                let Some(texts) = rows.texts else { return false };
+                let mut ids = std::mem::take(&mut self.ids);
+                ids.clear();
+                for t in self.text(span) {
+                    texts.find(t, rows.constants, &mut ids);
+                }
+                ids.sort_unstable();
+                ids.dedup();
+                out.extend(ids.iter().map(|&id| equal_strings(&c[..sorted], id)));
+                self.ids = ids;
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn equal_numbers(column: &[Pair], v: f64) -> (u32, u32) {
+    let from = column.partition_point(|&c| number(c) < v);
+    let len = column[from..].partition_point(|&c| number(c) == v);
+    (from as u32, (from + len) as u32)
+}
+
+fn equal_strings(column: &[u32], id: u32) -> (u32, u32) {
+    let from = column.partition_point(|&c| c < id);
+    let len = column[from..].partition_point(|&c| c == id);
+    (from as u32, (from + len) as u32)
+}
+
+/// The rows of a bucket.
+pub struct Rows<'a> {
+    pub block: Block<'a>,
+    pub key: Option<Key>,
+    pub sorted: u32,
+    pub texts: Option<&'a Texts>,
+    pub constants: &'a Constants,
+}
