@@ -51,7 +51,7 @@ class Outcome:
 
 
 def outcomes(
-    batches: Iterable[pa.RecordBatch], engine: Engine, *, select: bool = False, at_once: int = MATCHES_AT_ONCE
+    batches: Iterable[pa.RecordBatch], engine: Engine, *, select: bool = False, at_once: int | None = None
 ) -> Iterator[Outcome]:
     """Ask the engine about batches of (id, xml) or (id, xml, error), where an error set by the source stands.
 
@@ -71,7 +71,7 @@ def outcomes(
             yield _refused(ids.filter(bad), xml.filter(bad), errors.filter(bad))
             ids, xml = ids.filter(good), xml.filter(good)
         if len(ids):
-            yield from _guarded(engine, ids, xml, select, at_once)
+            yield from _guarded(engine, ids, xml, select, at_once or MATCHES_AT_ONCE)
 
 
 def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once: int) -> Iterator[Outcome]:
