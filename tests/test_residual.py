@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import thread_time
+
 import pyarrow as pa
 import pytest
 
-from twigcast import Engine
+from twigcast import Engine, Subscription
+from twigcast.errors import MessageError
+from twigcast.limits import Limits
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,74 @@ def test_every_encoding_that_we_read(encoding: str) -> None:
     engine = Engine()
     engine.add(f"//b[preceding-sibling::a = '{text}']", id=1)
     assert engine.match(message) == [1]
+
+
+COSTLY = "//*[ancestor::*[count(ancestor::*) > 99999]]"
+DEEP = b"<a>" * 1000 + b"</a>" * 1000
+
+
+def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
+    engine = Engine()
+    engine.add(COSTLY, id="costly")
+    engine.add("//a", id="plain")
+    began = thread_time()
+    with pytest.raises(MessageError) as raised:
+        engine.match(DEEP)
+    assert raised.value.code == "residual-too-costly"
+    assert "'costly'" in raised.value.text and "ancestor::*" in raised.value.text
+    assert engine.match(b"<a><b/></a>") == ["plain"]
+    batch = pa.record_batch({"id": [1, 2], "xml": [DEEP, b"<a><b/></a>"]})
+    for result in (engine.match_batch(batch), engine.select_batch(batch)):
+        errors = result.column("error").to_pylist()
+        assert errors[0]["code"] == "residual-too-costly" and "'costly'" in errors[0]["text"]
+        assert errors[1] is None
+        # the others get theirs
+        assert [len(found) for found in result.column("matches").to_pylist()] == [1, 1]
+    assert thread_time() - began < 2
+
+
+def test_the_bound_is_a_limit() -> None:
+    message = b"<a>" + b"<b/>" * 100 + b"</a>"
+    query = "//b[following-sibling::b]"
+    free, bound = Engine(), Engine(limits=Limits(max_residual_cost=1000))
+    for engine in (free, bound):
+        engine.add(query, id=1)
+    assert free.match(message) == [1]
+    with pytest.raises(MessageError):
+        bound.match(message)
+
+
+@pytest.mark.parametrize("shape", ["wide", "deep", "both"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "//*[following::*[preceding::*]]",
+        "//*/following::*/preceding::*/ancestor::*",
+        "//*[. = following::*]",
+        "//*[count(ancestor::*//* | following::*) > 99999]",
+        "//*[string(following::*[last()]) = 'x']",
+        "//*[following-sibling::*[preceding-sibling::*[following-sibling::* = 'x']]]",
+    ],
+)
+def test_what_runs_takes_no_time(query: str, shape: str) -> None:
+    """Whatever the message, the answer or the refusal comes soon: the bound is one."""
+    engine = Engine()
+    engine.add(query, id=1)
+    for size in (50, 200, 800):
+        message = {
+            "wide": b"<a>" + b"<b>1</b>" * size + b"</a>",
+            "deep": b"<a>1" * size + b"</a>" * size,
+            "both": b"<a>" * (size // 2) + b"<b>1</b>" * (size // 2) + b"</a>" * (size // 2),
+        }[shape]
+        began = thread_time()
+        with suppress(MessageError):
+            engine.match(message)
+        assert thread_time() - began < 10
+
+
+def test_the_same_text_is_compiled_and_checked_once() -> None:
+    engine = Engine()
+    engine.add_many(Subscription(i, "//b[preceding::a]") for i in range(5_000))
+    began = thread_time()
+    assert len(engine.match(b"<r><a/><b/></r>")) == 5_000
+    assert thread_time() - began < 1

@@ -18,6 +18,7 @@ from twigcast.ids import Ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
+from twigcast.lang.names import check_namespaces
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import parse
@@ -78,16 +79,17 @@ class Engine:
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
+        check_namespaces(namespaces)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.as_dict()
+        self._limits = self.limits.of_kernel()
         self.mode = mode
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes()
         self._register = Register(self.kernel)
-        self._residuals = Residuals()
+        self._residuals = Residuals(self._named)
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         self._ids = Ids()
@@ -199,6 +201,7 @@ class Engine:
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
             scope, compiler = self._scope, self._compiler
         else:
+            check_namespaces(s.namespaces, s.default_namespace)
             namespaces = {**self.namespaces, **(s.namespaces or {})}
             scope = scope_of(namespaces, s.default_namespace, s.dialect)
             compiler = compiler_for(namespaces, s.default_namespace)
@@ -227,6 +230,10 @@ class Engine:
                 self._reused_at[number] = self._reuses
         self._ids.enter(ids, numbers)
 
+    def _named(self, number: int) -> str:
+        with self._lock:
+            return ", ".join(map(repr, self._ids.at([number])))
+
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
             if not is_id(id) or id not in self._ids:
@@ -244,7 +251,7 @@ class Engine:
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
         if self._residuals:
-            numbers = self._residuals.keep(xml, numbers)  # without the lock: libxml2 may take its time
+            numbers = self._residuals.keep(xml, numbers, self.limits)  # without the lock: libxml2 may take its time
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
@@ -296,7 +303,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.keep_lists(xml.slice(start, end - start), matches)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -326,7 +334,8 @@ class Engine:
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
             if self._residuals:
-                matches = self._residuals.select_lists(xml.slice(start, end - start), matches, self.limits)
+                part = xml.slice(start, end - start)
+                matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )

@@ -381,7 +381,7 @@ class _Scratch:
         if actual.program is None:
             shape = tuple((path.steps, path.slot and type(path.slot.value)) for path in actual.paths)
         else:
-            shape = self.register.shapes[template]
+            shape = self.register.shape(template)
         residual = actual.residual and (actual.residual.xpath, actual.residual.prefixes)
         return paths, shape, (shape, tuple(constants), residual)
 

@@ -30,12 +30,20 @@ class Limits:
     max_result_bytes: int = 16 << 20
     """Bytes of the fragments that one subscription may select from a message; likewise."""
 
+    max_residual_cost: int = 500_000_000
+    """Nodes that libxml2 may have to visit to check one subscription which is beyond tree patterns; where it may be
+    more, that subscription is not checked against the message, which is reported as ``residual-too-costly``."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             top = 2**32 - 1
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= top:
                 raise OptionError("bad-limit", f"{field.name} must be a whole number from 1 to {top}, not {value!r}")
+
+    def of_kernel(self) -> dict[str, int]:
+        """Those that the kernel keeps."""
+        return {name: value for name, value in asdict(self).items() if name != "max_residual_cost"}
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

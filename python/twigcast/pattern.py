@@ -12,22 +12,42 @@ a shape, and ``constants`` lists them in the order of traversal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from twigcast.errors import Span
 
 
-class _Named:
-    """Its text is wanted often, as the key that terms are sorted by."""
+class _Remembers:
+    """What is wanted often of the same object: its hash, for patterns share their parts; and its text, the key that
+    terms are sorted by."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("_hash", "_text")
+    _hash: int
     _text: str
 
 
+_T = TypeVar("_T", bound=_Remembers)
+
+
+def _hash_once(cls: type[_T]) -> type[_T]:
+    made: Callable[[_T], int] = cls.__hash__
+
+    def __hash__(self: _T) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = made(self)
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    cls.__hash__ = __hash__  # type: ignore[assignment,method-assign]
+    return cls
+
+
 @dataclass(frozen=True, slots=True)
-class Step(_Named):
+class Step(_Remembers):
     """One step of a path: how to get there from the node before, and what is found there.
 
     ``axis`` is ``child`` (one level down) or ``descendant`` (one level or more). An attribute or a text node counts as
@@ -61,7 +81,7 @@ class LinearPath:
         return "".join(map(str, self.steps))
 
 
-class Predicate(_Named):
+class Predicate(_Remembers):
     """A condition on a context node: a node of the message, or the document itself."""
 
     __slots__ = ()
@@ -70,8 +90,9 @@ class Predicate(_Named):
         return predicate_text(self)
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(_Remembers):
     """A step and the filters on it. They apply left to right: each counts positions among what the last one left.
 
     Positions count per parent: among its children that pass the step's test and the filters before (SEMANTICS 8).
@@ -82,16 +103,21 @@ class Node:
     filters: tuple[Predicate, ...] = ()
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
-class Twig:
+class Twig(_Remembers):
     """A trunk of nodes below a context node; it finds every match of the last one. No nodes: the context itself."""
 
     nodes: tuple[Node, ...] = ()
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple([node.step for node in self.nodes])
+
+    @property
     def path(self) -> LinearPath:
         """The steps alone, relative to the context."""
-        return LinearPath(tuple(node.step for node in self.nodes))
+        return LinearPath(self.steps)
 
     def __str__(self) -> str:
         return twig_text(self)
@@ -144,21 +170,25 @@ class Bool(Predicate):
     value: bool
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class And(Predicate):
     terms: tuple[Predicate, ...]
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class Or(Predicate):
     terms: tuple[Predicate, ...]
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
     term: Predicate
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class Exists(Predicate):
     twig: Twig
@@ -173,6 +203,7 @@ class NodeIs(Predicate):
     local: str | None = None
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class Compare(Predicate):
     """``value op constant``. Numeric when the constant is a float, as it always is for ``< <= > >=`` (SEMANTICS 5)."""
@@ -182,6 +213,7 @@ class Compare(Predicate):
     const: Const
 
 
+@_hash_once
 @dataclass(frozen=True, slots=True)
 class Match(Predicate):
     """``function`` is ``contains`` or ``starts-with``."""

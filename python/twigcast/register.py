@@ -38,10 +38,16 @@ class Codes(dict[Step, int]):
     def path(self, path: ValuePath, constants: Sequence[str | float]) -> list[list[int]]:
         """The codes of a path, one list for each way to mean it."""
         value = [] if path.slot is None else [self.kernel.value_symbol(constants[path.slot.index])]
-        return [[self[step] for step in steps] + value for steps in alternatives(path.steps)]
+        return [steps + value for steps in self.steps(path)]
+
+    def steps(self, path: ValuePath) -> list[list[int]]:
+        """The same but for the value."""
+        return [[self[step] for step in steps] for steps in alternatives(path.steps)]
 
 
 Ways = Sequence[tuple[Sequence[int], int | None]]
+Coded = list[tuple[list[int], int | None]]
+"""Codes of paths, each with the constant that its last node equals, if any."""
 
 
 def _key(program: Sequence[int], access: Ways, guards: Ways, exact: bool) -> tuple[object, ...]:
@@ -56,7 +62,9 @@ class Register:
     def __init__(self, kernel: _kernel.Engine) -> None:
         self.kernel = kernel
         self.codes = Codes(kernel)
-        self.shapes: dict[Template, int] = {}
+        # by template: the number of its shape, or its paths; of templates that come again, else they would add up
+        self._shapes: dict[Template, int] = {}
+        self._paths: dict[Template, Coded] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
         self._by_program: dict[tuple[object, ...], int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
@@ -83,19 +91,36 @@ class Register:
         self.kernel.want(number, result == "fragments", known, selector.constants(constants))
 
     def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
-        plan = template.plan
-        if plan.program is None:
-            for path in plan.paths:
-                self._path(path, constants)
+        if template.plan.program is None:
+            for codes, slot in self._coded(template):
+                self._steps.extend(codes)
+                if slot is not None:
+                    self._steps.append(self.kernel.value_symbol(constants[slot]))
+                self._path_ends.append(len(self._steps))
             self._sub_ends.append(len(self._path_ends))
             self._direct.append(index)
             return
-        shape = self.shapes.get(template)
-        if shape is None:
-            shape = self.shapes[template] = self._shape(plan)
-        indexes, rows = self._rows.setdefault(shape, ([], []))
+        indexes, rows = self._rows.setdefault(self.shape(template), ([], []))
         indexes.append(index)
         rows.extend(constants)
+
+    def _coded(self, template: Template) -> Coded:
+        found = self._paths.get(template)
+        if found is None:
+            paths = template.plan.paths
+            found = [(codes, None if p.slot is None else p.slot.index) for p in paths for codes in self.codes.steps(p)]
+            if template.kept:
+                self._paths[template] = found
+        return found
+
+    def shape(self, template: Template) -> int:
+        """The number of the shape that a template's program is in the kernel."""
+        found = self._shapes.get(template)
+        if found is None:
+            found = self._shape(template.plan)
+            if template.kept:
+                self._shapes[template] = found
+        return found
 
     def _selector(self, template: Template) -> tuple[int, Selector]:
         if template.selector is None:
@@ -106,11 +131,6 @@ class Register:
                 known = self._selectors[program] = self.kernel.add_selector(program)
             template.selector = known, made
         return template.selector
-
-    def _path(self, path: ValuePath, constants: Sequence[str | float]) -> None:
-        for codes in self.codes.path(path, constants):
-            self._steps.extend(codes)
-            self._path_ends.append(len(self._steps))
 
     def _shape(self, plan: Plan) -> int:
         assert plan.program is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from twigcast import _kernel
-from twigcast.errors import TwigcastError
+from twigcast.errors import MessageError, TwigcastError
+from twigcast.lang.cost import Size, cost
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.results import MATCH
@@ -24,8 +26,8 @@ _MOST_BYTES = 1 << 30
 class Residuals:
     """The residual subscriptions by number."""
 
-    def __init__(self) -> None:
-        self._checks: dict[int, tuple[Residual, etree.XPath]] = {}
+    def __init__(self, named: Callable[[int], str]) -> None:
+        self._named = named
         self._sources: dict[int, Residual] = {}
         self._selecting: dict[int, Selecting] = {}
         self._numbers: pa.Array | None = None
@@ -51,64 +53,83 @@ class Residuals:
 
     def remove(self, number: int) -> None:
         if self._sources.pop(number, None) is not None:
-            self._checks.pop(number, None)
             self._selecting.pop(number, None)
             self._numbers = None
 
-    def _holds(self, number: int, tree: Any) -> bool:
+    def _holds(self, number: int, message: Message, limits: Limits) -> bool:
         residual = self._sources.get(number)
         if residual is None:
             return False  # removed meanwhile
-        # Compiled when first asked: a snapshot may bring very many. The number may have come to mean another query.
-        known, test = self._checks.get(number, (None, None))
-        if test is None or known is not residual:
-            test = check(residual)
-            self._checks[number] = residual, test
-        try:
-            return bool(test(tree))
-        except etree.XPathError as error:
-            raise _refused(residual, error) from error
+        key = residual.xpath, residual.prefixes
+        known = message.answers.get(key)
+        if known is None:
+            if not message.affords(residual, limits):
+                text = f"libxml2 may take too long with the subscription {self._named(number)}, {residual.xpath}"
+                raise MessageError("residual-too-costly", text, line=1, column=1, offset=0)
+            try:
+                known = message.answers[key] = bool(check(residual)(message.tree))
+            except etree.XPathError as error:
+                raise _refused(residual, error) from error
+        return known
 
-    def keep(self, xml: bytes, numbers: list[int]) -> list[int]:
+    def keep(self, xml: bytes, numbers: list[int], limits: Limits) -> list[int]:
         """Without those that the message does not satisfy after all."""
         if not any(n in self._sources for n in numbers):
             return numbers
-        tree = parse(xml)
-        return [n for n in numbers if n not in self._sources or self._holds(n, tree)]
+        message = Message(xml)
+        return [n for n in numbers if n not in self._sources or self._holds(n, message, limits)]
 
-    def keep_lists(self, xml: pa.Array, matches: pa.ListArray) -> pa.ListArray:
-        """The same for a column of messages and their lists of matches."""
+    def keep_lists(
+        self, xml: pa.Array, matches: pa.ListArray, errors: pa.Array, limits: Limits
+    ) -> tuple[pa.ListArray, pa.Array]:
+        """The same for a column of messages, their lists of matches, and what is wrong with them."""
         flat = matches.flatten()
-        wrong = [at for at, number, tree in self._doubtful(xml, matches, flat) if not self._holds(number, tree)]
-        return _without(wrong, matches, flat)
+        wrong: list[int] = []
+        failed: dict[int, MessageError] = {}
+        for at, row, number, message in self._doubtful(xml, matches, flat):
+            try:
+                if not self._holds(number, message, limits):
+                    wrong.append(at)
+            except MessageError as error:
+                wrong.append(at)
+                failed.setdefault(row, error)
+        return _without(wrong, matches, flat), _with_errors(errors, failed)
 
     def select(self, xml: bytes, found: list[_kernel.Selected], limits: Limits) -> list[_kernel.Selected]:
         """As ``keep``, with what residual subscriptions select."""
         if not any(one[0] in self._sources for one in found):
             return found
-        message = parse(xml)
-        tree = Tree(message)
-        kept = [one for one in found if one[0] not in self._sources or self._holds(one[0], message)]
+        message = Message(xml)
+        tree = Tree(message.tree)
+        kept = [one for one in found if one[0] not in self._sources or self._holds(one[0], message, limits)]
         selected = []
         for one in kept:
             selecting = self._selecting.get(one[0])
             selected.append(one if selecting is None else (one[0], *selecting.select(tree, limits)))
         return selected
 
-    def select_lists(self, xml: pa.Array, matches: pa.ListArray, limits: Limits) -> pa.ListArray:
-        """The same for a column of messages and their lists of matches."""
+    def select_lists(
+        self, xml: pa.Array, matches: pa.ListArray, errors: pa.Array, limits: Limits
+    ) -> tuple[pa.ListArray, pa.Array]:
+        """The same for a column of messages, their lists of matches, and what is wrong with them."""
         flat = matches.flatten()
         wrong: list[int] = []
+        failed: dict[int, MessageError] = {}
         places = array("q", range(len(flat)))
         selected: list[_kernel.Selected] = []
         room = _MOST_BYTES
         tree = None
-        for at, number, message in self._doubtful(xml, matches, flat.field("subscription")):
-            if not self._holds(number, message):
+        for at, row, number, message in self._doubtful(xml, matches, flat.field("subscription")):
+            try:
+                holds = self._holds(number, message, limits)
+            except MessageError as error:
+                failed.setdefault(row, error)
+                holds = False
+            if not holds:
                 wrong.append(at)
             elif number in self._selecting:
-                if tree is None or tree.tree is not message:
-                    tree = Tree(message)
+                if tree is None or tree.tree is not message.tree:
+                    tree = Tree(message.tree)
                 nodes, fragments, complete = self._selecting[number].select(tree, limits, room)
                 room -= sum(map(len, fragments or ()))
                 places[at] = len(flat) + len(selected)
@@ -116,19 +137,21 @@ class Residuals:
         if selected:
             more = pa.array([dict(zip(MATCH.names, one, strict=True)) for one in selected], MATCH)
             flat = pa.concat_arrays([flat, more.cast(flat.type)]).take(pa.array(places))
-        return _without(wrong, matches, flat)
+        return _without(wrong, matches, flat), _with_errors(errors, failed)
 
-    def _doubtful(self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array) -> Iterator[tuple[int, int, Any]]:
-        """The matches that are not sure: place among all, number of the subscription, and the message."""
+    def _doubtful(
+        self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array
+    ) -> Iterator[tuple[int, int, int, Message]]:
+        """The matches that are not sure: place among all, row, number of the subscription, and the message."""
         if self._numbers is None:
             self._numbers = pa.array(sorted(self._sources), pa.uint32())
         doubtful = pc.indices_nonzero(pc.is_in(numbers, self._numbers))
         rows = pc.list_parent_indices(matches).take(doubtful).to_pylist()
-        last, tree = -1, None
+        last, message = -1, Message(b"")
         for at, row, number in zip(doubtful.to_pylist(), rows, numbers.take(doubtful).to_pylist(), strict=True):
             if row != last:
-                last, tree = row, parse(xml[row].as_py())
-            yield at, number, tree
+                last, message = row, Message(xml[row].as_py())
+            yield at, row, number, message
 
 
 def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.ListArray:
@@ -143,10 +166,63 @@ def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.List
     return pa.ListArray.from_arrays(offsets, flat.filter(pc.equal(kept, 1)), type=matches.type)
 
 
+def _with_errors(errors: pa.Array, failed: dict[int, MessageError]) -> pa.Array:
+    if not failed:
+        return errors
+    rows = errors.to_pylist()
+    for row, e in failed.items():
+        rows[row] = {"code": e.code, "text": e.text, "line": e.line, "column": e.column, "offset": e.offset}
+    return pa.array(rows, errors.type)
+
+
+class Message:
+    """A message as libxml2 sees it, parsed when first asked, and what was found out about it."""
+
+    def __init__(self, xml: bytes | str) -> None:
+        self._xml = xml
+        self.answers: dict[tuple[object, ...], bool] = {}
+        """By text and prefixes: very many subscriptions may have the same."""
+
+    @cached_property
+    def tree(self) -> etree._ElementTree:
+        return parse(self._xml)
+
+    @cached_property
+    def _nodes(self) -> int:
+        return int(_COUNT(self.tree))
+
+    @cached_property
+    def _size(self) -> Size:
+        """By a walk, where the number of nodes alone does not tell."""
+        depth = deepest = widest = 0
+        for event, element in etree.iterwalk(self.tree, events=("start", "end")):
+            depth += 1 if event == "start" else -1
+            deepest = max(deepest, depth)
+            if event == "start":
+                widest = max(widest, 2 * len(element) + 1 + len(element.attrib))  # text between children
+        return Size(self._nodes, deepest + 1, widest)
+
+    def affords(self, residual: Residual, limits: Limits) -> bool:
+        most = limits.max_residual_cost
+        worst = Size(self._nodes, min(self._nodes, limits.max_depth + 1), self._nodes)
+        if cost(residual.xpath, residual.prefixes, worst) <= most:
+            return True
+        # a walk in Python is for messages where it costs less than what it may save
+        return self._nodes <= most // 100 and cost(residual.xpath, residual.prefixes, self._size) <= most
+
+
+_COUNT = etree.XPath("count(//node()) + count(//@*)")
+
+
+@lru_cache(maxsize=10_000)
+def _cached(xpath: str, prefixes: tuple[tuple[str, str], ...]) -> etree.XPath:
+    return etree.XPath(f"boolean({xpath})", namespaces=dict(prefixes) or None, smart_strings=False)
+
+
 def check(residual: Residual) -> etree.XPath:
-    namespaces = dict(residual.prefixes) or None
+    """The compiled test; the same text is compiled once, however many ask."""
     try:
-        return etree.XPath(f"boolean({residual.xpath})", namespaces=namespaces, smart_strings=False)
+        return _cached(residual.xpath, residual.prefixes)
     except (etree.XPathError, ValueError, TypeError) as error:
         raise _refused(residual, error) from error
 

@@ -48,15 +48,20 @@ Scope = tuple[tuple[tuple[str, str], ...], str, str]
 
 @dataclass(eq=False, slots=True)
 class Template:
-    """What all subscriptions of one shape share. ``slots`` says for each constant which literal it is, and its sign."""
+    """What all subscriptions of one shape share.
+
+    ``slots`` says for each constant which literal it is, and its sign: 1 or -1 for a number, 0 for a string.
+    """
 
     plan: Plan
     slots: tuple[tuple[int, int], ...]
+    kept: bool = False
+    """The next subscription of this shape will have this very template."""
     selector: tuple[int, Selector] | None = None
     """What selects the results, and its number in the kernel; once a subscription wants them."""
 
     def constants(self, literals: list[str]) -> list[str | float]:
-        return [_value(literals[i], sign) for i, sign in self.slots]
+        return [sign * float(literals[i]) if sign else literals[i][1:-1] for i, sign in self.slots]
 
 
 class Shapes:
@@ -68,12 +73,18 @@ class Shapes:
         self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
         # texts without literals seen once: most shapes never come again, and learning one costs three compilations
         self._once: set[int] = set()
+        # by the whole text: constants of what libxml2 decides are part of it
+        self._residual: dict[tuple[Scope, str], Template] = {}
 
     def __len__(self) -> int:
         return len(self._templates)
 
     def split(self, text: str, scope: Scope) -> tuple[Template, list[str | float]]:
         """The template of a query and its constants; raises QueryError."""
+        if self._residual:
+            known = self._residual.get((scope, text))
+            if known is not None:
+                return known, list(known.plan.constants)
         parts = _LITERAL.split(text)
         literals = parts[1::2]
         # A text of another kind of literal has the same rest, so the first letters belong to the key.
@@ -91,7 +102,13 @@ class Shapes:
         literals = parts[1::2]
         actual = _plan(text, scope)
         own = Template(actual, ()), list(actual.constants)
-        if actual.residual is not None or any(len(x) == 2 and x[0] in "\"'" for x in literals):
+        if actual.residual is not None:
+            if len(self._residual) >= _MAX_CACHED // 10:
+                self._residual.clear()
+            self._residual[scope, text] = own[0]
+            own[0].kept = True
+            return own
+        if any(len(x) == 2 and x[0] in "\"'" for x in literals):
             return own
         if hash(key) not in self._once:
             if len(self._once) >= 2 * _MAX_CACHED:
@@ -116,6 +133,7 @@ class Shapes:
         self._fixed[key] = fixed
         own_key = (key, *[literals[i] for i in fixed])
         self._templates[own_key] = template
+        template.kept = True
         return template, template.constants(literals)
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
@@ -166,16 +184,12 @@ def _sentinel(i: int, *, number: bool) -> str:
 
 
 def _literal_of(value: str | float) -> tuple[int, int] | None:
-    """Which literal a sentinel stands for, and its sign."""
+    """Which literal a sentinel stands for, and its sign, as in Template."""
     if isinstance(value, str):
         found = re.fullmatch("\ue000([0-9]+)\ue001", value)
-        return (int(found[1]), 1) if found else None
+        return (int(found[1]), 0) if found else None
     i = abs(value) - 0.5 - 7_000_000_000
     return (int(i), 1 if value > 0 else -1) if 0 <= i < 1_000_000 and i == int(i) else None
-
-
-def _value(literal: str, sign: int) -> str | float:
-    return literal[1:-1] if literal[0] in "\"'" else sign * float(literal)
 
 
 def _outline(p: Plan) -> tuple[object, ...]:

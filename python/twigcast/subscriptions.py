@@ -15,6 +15,7 @@ from typing import Any
 
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, Span, TwigcastError
+from twigcast.ids import is_id
 from twigcast.limits import Limits
 from twigcast.results import check_result
 
@@ -64,8 +65,8 @@ def read_subscriptions(path: str | Path, *, result: str = "match") -> Subscripti
     lines: list[int] = []
     problems: list[tuple[int, TwigcastError]] = []
     first_line: dict[str | int, int] = {}
-    # Not str.splitlines: it also breaks at characters that no editor counts as the end of a line.
-    for number, raw in enumerate(data.split(b"\n"), start=1):
+    # Lines of bytes end with LF, CR LF or CR; those of a str also at characters that no editor takes for an end.
+    for number, raw in enumerate(data.splitlines(), start=1):
         try:
             line = _decode(raw).strip()
             if not line or (not is_json and line.startswith("#")):
@@ -105,9 +106,12 @@ def compile_file(
     engine = Engine(namespaces=namespaces, limits=limits, mode=mode)
     try:
         engine.add_many(file.subscriptions)
-    except QueryError:
+    except (QueryError, OptionError):
         # Only now is it worth going line by line: to tell all that is wrong, not only what came first.
-        raise SubscriptionFileError(file.name, _problems(file, namespaces)) from None
+        problems = _problems(file, namespaces)
+        if not problems:
+            raise
+        raise SubscriptionFileError(file.name, problems) from None
     return engine
 
 
@@ -117,7 +121,7 @@ def _problems(file: SubscriptionFile, namespaces: Mapping[str, str] | None) -> l
     for subscription, line in zip(file.subscriptions, file.lines, strict=True):
         try:
             engine.add_many([subscription])
-        except QueryError as error:
+        except (QueryError, OptionError) as error:
             problems.append((line, error))
     return problems
 
@@ -151,6 +155,8 @@ def _from_json(line: str, number: int, result: str) -> Subscription:
         raise OptionError("bad-id", f'"id" must be a string or a whole number, not {json.dumps(id)}')
     if isinstance(id, int) and not -(2**63) <= id < 2**63:
         raise OptionError("bad-id", f'"id" must fit into 64 bits: {id} does not')
+    if not is_id(id):
+        raise OptionError("bad-id", f'"id" must be text: {id!r} has half a surrogate pair')
     result = value.get("result", result)
     check_result(result)
     return Subscription(id, query, _namespaces(value.get("namespaces")), _default_namespace(value), result=result)

@@ -98,7 +98,7 @@ class Probe:
         matches = bool(self.engine.match(xml))
         reached = None
         if self.explanation.kind == "residual":
-            reached = bool(self.engine.kernel.match_one(xml, self.engine.limits.as_dict())[0])
+            reached = bool(self.engine.kernel.match_one(xml, self.engine.limits.of_kernel())[0])
         residual = tuple(reason.text for reason in self.explanation.residual)
         verdict = Verdict(self.query, matches, None, residual=residual, reached=reached)
         try:

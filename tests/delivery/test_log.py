@@ -158,12 +158,13 @@ def three_batches(folder: Path, at: int, step: int) -> None:
                         log.forget(0)
 
 
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("at", [0, 1])
-def test_killed_at_every_step_of_a_commit(tmp_path: Path, at: int) -> None:
+def test_killed_at_every_step_of_a_commit(quick_path: Path, at: int, stride: int) -> None:
     step = 0
     died = True
     while died:
-        folder = tmp_path / str(step)
+        folder = quick_path / str(step)
         died = dies(lambda: three_batches(folder, at, step))  # noqa: B023
         three_batches(folder, -1, 0)
         log = Log(folder, "s")
@@ -173,7 +174,7 @@ def test_killed_at_every_step_of_a_commit(tmp_path: Path, at: int) -> None:
         folders = sorted(path.name for path in log.folder.iterdir() if path.is_dir() and path.name != "_staging")
         assert folders == [f"batch-{number:08d}" for number in range(start, 3)]
         assert not list(log.folder.glob(".*.tmp"))
-        step += 1
+        step += stride
     assert step > 20
 
 

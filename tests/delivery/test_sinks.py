@@ -129,6 +129,21 @@ def test_another_state_folder_is_another_pipeline(tmp_path: Path) -> None:
     assert len(in_files(tmp_path / "files")) == 2
 
 
+def test_a_sink_that_is_new_begins_with_what_is_left(tmp_path: Path) -> None:
+    few = pipeline(tmp_path, {"lines": SINKS["lines"]})
+    commit(few, 0, some(0))
+    with Runner(few) as runner:
+        assert runner.drain()
+    settings = pipeline(tmp_path)
+    with Runner(settings) as runner:
+        assert runner.drain(patience=5)
+        assert [status.lag for status in runner.status()] == [0, 0, 0]
+        log = commit(settings, 1, some(1))
+        runner.wake()
+        assert runner.drain()
+    assert len(in_lake(tmp_path / "lake")) == 10 and len(in_lines(tmp_path / "lines")) == 20 and log.forgotten == 1
+
+
 def test_wakes_for_what_is_new(tmp_path: Path) -> None:
     settings = pipeline(tmp_path)
     with Runner(settings) as runner:

@@ -110,6 +110,9 @@ def main() -> None:
 
 
 def _run() -> int:
+    if sys.stdout is None:  # as `twigcast … >&-` leaves it
+        click.echo("error: stdout is closed", err=True)
+        return 2
     try:
         result = cli.main(prog_name="twigcast", standalone_mode=False)
         sys.stdout.flush()

@@ -25,6 +25,10 @@ def generate() -> None:
     """Generate documents and queries from a DTD, the same for the same seed."""
 
 
+# Documents or queries of one call.
+MOST = 10_000_000
+
+
 def _dtd_options(command: F) -> F:
     for option in (
         click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same output."),
@@ -70,7 +74,7 @@ Examples:
 """
 )
 @_dtd_options
-@click.option("-n", "--count", type=click.IntRange(0), default=1, show_default=True, help="How many documents.")
+@click.option("-n", "--count", type=click.IntRange(0, MOST), default=1, show_default=True, help="How many documents.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="One file each, here.  [default: stdout]"
 )
@@ -136,7 +140,9 @@ Examples:
 """
 )
 @_dtd_options
-@click.option("-n", "--count", type=click.IntRange(0), default=10, show_default=True, help="How many queries (Q).")
+@click.option(
+    "-n", "--count", type=click.IntRange(0, MOST), default=10, show_default=True, help="How many queries (Q)."
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
 @click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most steps of a query (D).")
 @click.option("--descendant", type=Probability, default=0.2, show_default=True, help="Odds of // per step (W).")
@@ -155,7 +161,7 @@ Examples:
 )
 @click.option("--distinct/--repeated", default=True, show_default=True, help="No query twice, or as chance has it.")
 @click.option(
-    "--skew", type=click.FloatRange(0), default=0.0, show_default=True, help="Zipf skew in the choice of children."
+    "--skew", type=click.FloatRange(0, 10), default=0.0, show_default=True, help="Zipf skew in the choice of children."
 )
 @click.option("--prefix", metavar="PREFIX", help="Put this namespace prefix before element names.")
 def queries(

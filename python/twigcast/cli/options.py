@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.errors import OptionError
+from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.subscriptions import suggest
 
@@ -40,6 +41,10 @@ class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         prefix, equals, uri = str(value).partition("=")
         if not (prefix and equals and uri):
             self.fail(f"{value!r} is not of the form prefix=uri", param, ctx)
+        try:
+            check_namespaces({prefix: uri})
+        except OptionError as error:
+            self.fail(f"{error.text}; {error.hint}", param, ctx)
         return prefix, uri
 
 
@@ -100,6 +105,7 @@ def limit_options(command: F) -> F:
         "max_entity_depth": "Most entities open inside each other",
         "max_result_nodes": "Most nodes in the result of a subscription; the rest is left out",
         "max_result_bytes": "Most bytes of fragments in the result of a subscription; the rest is left out",
+        "max_residual_cost": "Most nodes that libxml2 may have to visit for one subscription beyond tree patterns",
     }
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"

@@ -56,7 +56,7 @@ def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **li
     """
     if messages.count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
-    bounds = limits_from(limits).as_dict()
+    bounds = limits_from(limits).of_kernel()
     names = list(expand(messages))
     progress = Progress(len(names))
     bad = 0

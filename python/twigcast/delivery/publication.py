@@ -67,28 +67,31 @@ class Publication:
             return -1
 
     def _move(self, ready: Path) -> None:
+        # Plain strings: Path objects would cost more than the renames themselves.
+        root, length = str(self.root), len(str(ready))
         changed = set()
-        for path in _files(ready):
-            if path.parent != ready:
-                target = self.root / path.relative_to(ready)
-                if target.parent not in changed:
-                    make_folder(target.parent)
-                    changed.add(target.parent)
-                path.replace(target)
+        for path in _files(str(ready)):
+            place, _, name = path[length + 1 :].rpartition("/")
+            if place:  # else it is the batch's number
+                target = f"{root}/{place}"
+                if target not in changed:
+                    make_folder(Path(target))
+                    changed.add(target)
+                os.replace(path, f"{target}/{name}")  # noqa: PTH105
         for folder in changed:
-            sync_folder(folder)
+            sync_folder(Path(folder))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: str) -> Iterator[str]:
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path))
+            yield from _files(entry.path)
         else:
-            yield Path(entry.path)
+            yield entry.path
 
 
 def _sync_tree(folder: Path) -> None:
-    paths = list(_files(folder))
+    paths = list(_files(str(folder)))
     if len(paths) > _FEW and _sync_filesystem(folder):
         return
     for path in paths:
@@ -97,8 +100,8 @@ def _sync_tree(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-    for parent in {path.parent for path in paths}:
-        sync_folder(parent)
+    for parent in {path.rpartition("/")[0] for path in paths}:
+        sync_folder(Path(parent))
 
 
 def _sync_filesystem(folder: Path) -> bool:

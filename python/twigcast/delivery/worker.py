@@ -72,7 +72,8 @@ class Worker(ABC):
 
     def cursor(self, stream: str) -> int:
         if stream not in self._cursors:
-            self._cursors[stream] = self.recall(stream)
+            # A sink that is new to the pipeline begins with what the log still has.
+            self._cursors[stream] = max(self.recall(stream), self.logs[stream].forgotten)
         return self._cursors[stream]
 
     @property

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from twigcast.errors import OptionError, QueryError, Span
+from twigcast.lang.lexer import NCNAME
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
+
+
+_NCNAME = re.compile(NCNAME)
+
+
+def check_namespaces(namespaces: Any, default: Any = None) -> None:
+    """Raises OptionError for what is no table of prefixes, or no default element namespace."""
+    if namespaces is None:
+        namespaces = {}
+    if not isinstance(namespaces, Mapping):
+        text = f"namespaces map prefixes to URIs; {type(namespaces).__name__} does not"
+        raise OptionError("bad-namespace", text, hint="such as {'p': 'http://…'}")
+    for prefix, uri in namespaces.items():
+        if prefix is None or prefix == "":
+            raise OptionError(
+                "bad-namespace",
+                "the empty prefix cannot be declared: in XPath 1.0 an unprefixed name is in no namespace",
+                hint="set the default element namespace instead",
+            )
+        if not isinstance(prefix, str) or not _NCNAME.fullmatch(prefix):
+            hint = "a prefix is a name without ':'"
+            raise OptionError("bad-namespace", f"{prefix!r} is not a prefix", hint=hint)
+        if prefix == "xmlns" or (prefix == "xml" and uri != XML_NAMESPACE):
+            hint = f"xml always means {XML_NAMESPACE}, and xmlns nothing"
+            raise OptionError("bad-namespace", f"the prefix {prefix!r} cannot be declared", hint=hint)
+    for uri in (*namespaces.values(), default or ""):
+        if not isinstance(uri, str) or "{" in uri or "}" in uri:
+            raise OptionError("bad-namespace", f"{uri!r} is not a namespace", hint="a URI is a string without braces")
+        if not uri.isascii() and any("\ud800" <= c <= "\udfff" for c in uri):
+            raise OptionError("bad-namespace", f"{uri!r} is not a namespace", hint="half a surrogate pair is no text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +52,7 @@ class Scope:
     default: str = ""
 
     def __post_init__(self) -> None:
-        if "" in self.namespaces or None in self.namespaces:
-            raise OptionError(
-                "bad-namespace",
-                "the empty prefix cannot be declared: in XPath 1.0 an unprefixed name is in no namespace",
-                hint="set the default element namespace instead",
-            )
-        for uri in (*self.namespaces.values(), self.default):
-            if not isinstance(uri, str) or "{" in uri or "}" in uri:
-                raise OptionError(
-                    "bad-namespace", f"{uri!r} is not a namespace", hint="a URI is a string without braces"
-                )
+        check_namespaces(self.namespaces, self.default)
 
     def resolve(self, name: str, span: Span, source: str, *, attribute: bool) -> tuple[str, str]:
         """``prefix:local``, ``{uri}local`` or ``local`` as (URI, local); an attribute never takes the default."""

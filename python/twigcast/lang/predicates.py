@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from twigcast.errors import Span
 from twigcast.lang import ast, positions
 from twigcast.lang.ast import BOOLEAN, NODE_SET, NUMBER, Expr, type_of
-from twigcast.lang.canon import any_of, conj, disj, exists, negate
+from twigcast.lang.canon import any_of, conj, disj, exists, leaves, negate
 from twigcast.lang.constants import constant
 from twigcast.lang.needs import needed, when_empty
 from twigcast.lang.outer import Unknown
@@ -34,6 +35,9 @@ from twigcast.pattern import (
     Twig,
     Value,
 )
+
+# Leaves of the two sides of a comparison of booleans.
+MAX_TABLE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,9 @@ class Predicates:
                 *(x if value else negate(x) for value in (True, False) if compare(value, op, known)),
             )
         y = self.boolean(right, counted)
+        # Each side is there twice, so that a chain of these would double with every link.
+        if sum(1 for side in (x, y) for _ in islice(leaves(side), MAX_TABLE)) >= MAX_TABLE:
+            return self.unknown("the two conditions compared are too large for a tree pattern", left.span)
         cases = [(p, q) for p in (True, False) for q in (True, False) if compare(p, op, q)]
         return disj(*(conj(x if p else negate(x), y if q else negate(y)) for p, q in cases))
 

@@ -23,6 +23,8 @@ SIBLINGS, SINGLE, OTHER = "siblings", "single", "other"
 MAX_STEPS = 200
 MAX_ROUTES = 16
 MAX_OUTER = 3
+# Times that a condition on what lies above is moved, in all of a query: each may be two cases on several routes.
+MAX_MOVES = 300
 
 
 class TooManyRoutes(Exception):
@@ -75,6 +77,7 @@ class Paths:
         self.predicate = predicate
         self.unknown = unknown
         self.span = Span(0, 0)
+        self.moves = 0
 
     def routes(self, expr: ast.Expr) -> list[Route]:
         """The routes of a node-set expression, in no order."""
@@ -209,7 +212,8 @@ class Paths:
         if not outer:
             return [route]
         leaf = outer[0][0]
-        if len({one for one, _ in outer}) > MAX_OUTER:
+        self.moves += 1
+        if self.moves > MAX_MOVES or len({one for one, _ in outer}) > MAX_OUTER:
             raise TooManyRoutes
         # Without positions, nodes that pass when the leaf is false pass anyway: no need to say that it is false.
         only_positive = all(positive for one, positive in outer if one == leaf)

@@ -46,7 +46,7 @@ def _along(twig: Twig, base: tuple[Step, ...], slot: Slot | None) -> list[ValueP
         return [ValuePath(base, slot)]
     if any(node.filters for node in inner):
         return None
-    path = base + tuple(node.step for node in twig.nodes)
+    path = base + twig.steps
     return _filtered(last, path, slot)
 
 
@@ -99,4 +99,8 @@ def equality_is_a_step(slot: Slot) -> bool:
 
 def pathlike(steps: tuple[Step, ...]) -> bool:
     """Can the path engine follow these steps? ``node()`` it can take only as the last one, a PI's target not at all."""
-    return all(s.kind != "node" for s in steps[:-1]) and all(s.kind != "pi" or s.local is None for s in steps)
+    last = len(steps) - 1
+    for i, step in enumerate(steps):
+        if (step.kind == "node" and i < last) or (step.kind == "pi" and step.local is not None):
+            return False
+    return True

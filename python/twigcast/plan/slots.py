@@ -39,7 +39,8 @@ def slotted(predicate: Predicate) -> tuple[Predicate, list[str | float]]:
         return Slot(c.value, len(values) - 1)
 
     def twig(t: Twig) -> Twig:
-        return Twig(tuple(Node(n.step, tuple(map(walk, n.filters))) for n in t.nodes))
+        # a node without filters is the same with slots
+        return Twig(tuple([Node(n.step, tuple(map(walk, n.filters))) if n.filters else n for n in t.nodes]))
 
     def value(v: Value) -> Value:
         match v:

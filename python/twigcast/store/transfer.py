@@ -1,4 +1,4 @@
-"""Import and export: JSON Lines, one subscription each, a million in well under a minute.
+"""Import and export: JSON Lines, one subscription each; made for a million of them.
 
 An import is read, checked and put aside in a temporary table first, while others may go on writing to the store; then
 one transaction takes all of it in, as one version, or nothing.

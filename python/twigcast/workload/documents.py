@@ -53,9 +53,13 @@ class DocumentGenerator:
         max_elements: int = 20_000,
         seed: int = 0,
     ) -> None:
-        for name, value, least in (("depth", depth, 1), ("max_repeats", max_repeats, 0), ("max_value", max_value, 1)):
-            if value < least:
-                raise OptionError("out-of-range", f"{name} is {value}; it must be at least {least}")
+        for name, value, least, most in (
+            ("depth", depth, 1, 1_000),
+            ("max_repeats", max_repeats, 0, 1_000_000),
+            ("max_value", max_value, 1, 10**30),
+        ):
+            if not least <= value <= most:
+                raise OptionError("out-of-range", f"{name} is {value}; it must be from {least} to {most}")
         if not 0 <= attributes <= 1:
             raise OptionError("out-of-range", f"attributes is {attributes}; a probability lies between 0 and 1")
         for name in repeats or {}:

@@ -5,6 +5,7 @@ As in `documents`, ``Random.random`` is the only source of chance, so a seed giv
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,15 @@ from itertools import accumulate
 from random import Random
 
 from twigcast.errors import OptionError
+from twigcast.lang.lexer import NCNAME
 from twigcast.workload.dtd import Dtd
 
 COMPARISONS = ("<", "<=", ">", ">=")
 # How many walks in a row may bring nothing new before we say that there is nothing new.
 PATIENCE = 20_000
+
+
+_PREFIX = re.compile(NCNAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +53,18 @@ class QuerySettings:
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise OptionError("out-of-range", f"{name} is {value}; a probability lies between 0 and 1")
-        for name, least in (
-            ("depth", 1),
-            ("nested_depth", 1),
-            ("max_value", 1),
-            ("predicates", 0),
-            ("predicate_depth", 0),
-            ("nested", 0),
-            ("skew", 0),
+        for name, least, most in (
+            ("depth", 1, 1_000),
+            ("nested_depth", 1, 1_000),
+            ("max_value", 1, 10**30),
+            ("predicates", 0, 100),
+            ("predicate_depth", 0, 1_000),
+            ("nested", 0, 100),
+            ("skew", 0, 10),
         ):
             value = getattr(self, name)
-            if value < least:
-                raise OptionError("out-of-range", f"{name} is {value}; it must be at least {least}")
+            if not least <= value <= most:  # not a number lies nowhere
+                raise OptionError("out-of-range", f"{name} is {value}; it must be from {least} to {most}")
 
 
 class QueryGenerator:
@@ -70,6 +75,9 @@ class QueryGenerator:
     ) -> None:
         self._set = settings or QuerySettings()
         self._set.check()
+        if prefix is not None and not _PREFIX.fullmatch(prefix):
+            hint = "a prefix is a name without ':'"
+            raise OptionError("bad-prefix", f"{prefix!r} is not a namespace prefix", hint=hint)
         self._root = dtd.check_root(root)
         self._elements = dtd.elements
         self._prefix = f"{prefix}:" if prefix else ""

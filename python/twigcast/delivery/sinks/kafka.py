@@ -152,8 +152,8 @@ class KafkaSink(Sink):
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
         admin = AdminClient(self._common())
-        if CURSORS in admin.list_topics(timeout=_TIMEOUT).topics:
-            return
+        if admin.list_topics(CURSORS, timeout=_TIMEOUT).topics[CURSORS].error is None:
+            return  # it was there, or the brokers make topics by themselves
         topic = NewTopic(CURSORS, num_partitions=1, config={"cleanup.policy": "compact"})
         for made in admin.create_topics([topic]).values():
             try:
