@@ -14,12 +14,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 RUST := $(shell find crates -name target -prune -o -path '*/fuzz' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) Cargo.toml
 
-.PHONY: help demo test test-all bench lint env clean check-python check-cargo check-java postgresql
+.PHONY: help demo test test-all kafka bench lint env clean check-python check-cargo check-java postgresql
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: env check-java ## Run thousands of messages against tens of thousands of subscriptions on Spark.
+demo: env check-java ## Run a whole pipeline: messages, subscribers who come and go, files and a table out.
 	$(BIN)/twigcast demo
 
 test: env check-java postgresql ## Run the tests, but for the slow ones.
@@ -29,6 +29,9 @@ test: env check-java postgresql ## Run the tests, but for the slow ones.
 test-all: env check-java postgresql ## Run every test, the slow ones too.
 	cargo test -q --release -p twigcast-kernel -- --include-ignored
 	TWIGCAST_RANDOM_TESTS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+kafka: env check-java ## Fetch Spark's connector for Kafka, by Maven, into the cache folder.
+	$(BIN)/python -m twigcast.spark.jars
 
 bench: env check-java ## Run the benchmarks; results also go to benchmarks/results.
 	$(BIN)/python -m benchmarks

@@ -126,6 +126,16 @@ class Engine:
         with self._lock:
             return self._ids.array
 
+    def numbers(self, ids: Sequence[SubscriptionId]) -> list[int]:
+        """The numbers of subscriptions that are there: their places in ``ids``."""
+        with self._lock:
+            return self._ids.numbers(ids)
+
+    @property
+    def selects(self) -> bool:
+        """Whether some subscription asks for more than the match itself."""
+        return bool(self._wanting)
+
     @property
     def version(self) -> int:
         """Grows with every subscription added or removed."""

@@ -60,6 +60,10 @@ class Ids:
                 return [id for id in _objects(self._array.take(some), whole) if id is not None]
         return [id for id in map(self._by_number().__getitem__, numbers) if id is not None]
 
+    def numbers(self, ids: Sequence[SubscriptionId]) -> list[int]:
+        """The numbers of ids that are there."""
+        return list(map(self._by_id().__getitem__, ids))
+
     def enter(self, ids: Sequence[SubscriptionId], numbers: Sequence[int]) -> None:
         by_id, by_number = self._by_id(), self._by_number()
         by_number.extend([None] * (max(numbers, default=-1) + 1 - len(by_number)))

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
-from spark_results import pairs, read_lines
 
+from twigcast import config
 from twigcast.cli.demo import MARK, demo
+from twigcast.delivery.dead import DeadLetters
 from twigcast.errors import OptionError
 
 
 def test_demo(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "demo"
-    (out / "outbox").mkdir(parents=True)
+    out.mkdir()
     (out / MARK).touch()  # an earlier demo, to be cleared away
-    (out / "outbox" / "old").touch()
+    (out / "old").touch()
     arguments = ["--out", str(out), "--messages", "62", "--subscriptions", "100"]
     ended = CliRunner().invoke(demo, arguments, catch_exceptions=False)
-    assert ended.exit_code == 0 and not (out / "outbox" / "old").exists()
-    for word in ("messages", "subscriptions", "matches", "rejects", "throughput", "Dead letters", str(out)):
+    assert ended.exit_code == 0 and not (out / "old").exists()
+    for word in ("messages", "subscriptions", "deliveries", "refused", "throughput", "Dead letters", str(out)):
         assert word in ended.stdout
-    assert pairs(out / "outbox")
-    assert len(read_lines(out / "outbox" / "dead")) == 62 // 7
+    letters = DeadLetters(config.load(out / "pipeline.toml").state.dead)
+    assert letters.count() == 62 // 7
+    letters.close()
     assert len((out / "subscriptions.jsonl").read_text().splitlines()) == 100
+    rows = [
+        row for path in (out / "deliveries").glob("date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()
+    ]
+    headlines = {row["message"] for row in rows if row["subscription"] == "ann-headlines"}
+    numbers = {int(message[-10:-4]) for message in headlines}
+    assert numbers and min(numbers) >= 21 and max(numbers) < 42  # it was there for the second of three lots only
+    assert any((out / "outbox" / "ann").rglob("*.xml"))
 
 
 def test_demo_leaves_other_folders_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from spark_results import pairs, read_lines
 
 from twigcast.engine import Engine
 from twigcast.errors import MessageError, OptionError, TwigcastError
-from twigcast.spark.pipeline import Progress, run_directory
+from twigcast.spark.inbox import Progress, run_directory
 from twigcast.spark.sinks.outbox import Counts, Outbox
 from twigcast.spark.sources import directory
 

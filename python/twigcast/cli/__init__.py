@@ -28,9 +28,11 @@ COMMANDS = {
     "subscriptions": "List subscriptions.",
     "import": "Store subscriptions from a file.",
     "export": "Write all subscriptions as JSON Lines.",
-    "run": "Match the messages of a folder on Spark, live or once.",
+    "run": "Run a pipeline, or the messages of a folder, on Spark.",
+    "status": "Show what a pipeline is doing.",
+    "replay": "Run archived messages through a pipeline again.",
     "dead": "List, show and redrive what could not be read or delivered.",
-    "demo": "Run thousands of messages against tens of thousands of subscriptions on Spark.",
+    "demo": "Run a whole pipeline on generated messages and subscriptions.",
 }
 
 MODULES = {

@@ -1,25 +1,26 @@
-"""``twigcast demo``: a small newsroom, bank and weather service through Spark, from nothing to a table of results."""
+"""``twigcast demo``: a newsroom, a bank and a weather service through a pipeline while subscribers come and go."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
+import threading
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, TwigcastError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from twigcast.cli.run import Display
-    from twigcast.engine import Engine
-    from twigcast.spark import Counts
+    from twigcast.config import Pipeline
+    from twigcast.spark.pipeline import Progress, Run
+    from twigcast.store import Store
 
 EPILOG = """\b
 Examples:
@@ -29,61 +30,149 @@ Examples:
 
 MARK = "twigcast-demo.json"
 """Lies in a folder the demo has made, which it may thus clear away."""
-BATCHES = 8
+BATCHES = 9
 """Micro-batches to cut the messages into: enough to see it move."""
 
+CONFIG = """\
+# What `twigcast demo` ran. To go on: put messages into inbox/ and run it.
+[store]
+url = "sqlite:///subscriptions.db"
+[state]
+path = "state"
+[trigger]
+interval = "200 ms"
+[streams.demo]
+source = "directory"
+path = "inbox"
+max_files = {max_files}
+[sinks.files]                # outbox/<subscriber>/<date>/…, a file per delivery
+kind = "directory"
+path = "outbox"
+[sinks.table]                # a Parquet table of all deliveries
+kind = "parquet"
+path = "deliveries"
+[[routes]]                   # people have files of their own, and are in the table like everybody
+subscribers = ["ann", "bob"]
+sinks = ["files", "table"]
+[[routes]]
+sinks = ["table"]
+"""
 
-@click.command(epilog=EPILOG, short_help="Generate messages and subscriptions and run them on Spark.")
+PHASES = ("as it began", "with ann's new subscription", "without it")
+
+
+@click.command(epilog=EPILOG, short_help="Run a whole pipeline on generated messages and subscriptions.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default="demo-out", show_default=True, help="Folder to work in."
 )
-@click.option("--messages", type=click.IntRange(min=1), default=3_000, show_default=True)
+@click.option("--messages", type=click.IntRange(min=3), default=3_000, show_default=True)
 @click.option("--subscriptions", type=click.IntRange(min=1), default=30_000, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same messages.")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | None) -> None:
     """Generate realistic messages of three vocabularies (payments, news, weather alerts; a few of them broken) and
-    subscriptions to them, run them through Spark on this machine, and show what came out.
+    subscriptions to them, run them through a pipeline on this machine, add and remove a subscription meanwhile, and
+    show what came out.
     """
     from rich.console import Console
 
+    from twigcast import config
     from twigcast.cli.run import Display
-    from twigcast.spark import run_directory, session
+    from twigcast.spark import session
+    from twigcast.spark.pipeline import Run, Watch
+    from twigcast.store import Store
 
-    inbox, outbox, listed = out / "inbox", out / "outbox", out / "subscriptions.jsonl"
-    screen = Console(stderr=True)
     _clear(out)
-    with Display(screen, f"writing {messages:,} messages to {inbox}", total=messages) as display:
-        _write_messages(inbox, messages, seed)
-        display.say(f"compiling {subscriptions:,} subscriptions")
-        engine = _subscribe(listed, subscriptions, seed)
+    file = out / "pipeline.toml"
+    file.write_text(CONFIG.format(max_files=-(-messages // BATCHES)), encoding="utf-8")
+    settings = config.load(file)
+    screen = Console(stderr=True)
+    with (
+        Display(screen, f"storing {subscriptions:,} subscriptions", total=messages) as display,
+        Store.open(settings.store.url) as store,
+    ):
+        _subscribe(store, out / "subscriptions.jsonl", subscriptions, seed)
         display.say("starting Spark")
 
         def start() -> Any:
             started = session(app="twigcast demo", cores=cores, quick=True, log=out / "spark.log")
-            display.spark_is_up("matching")
+            display.spark_is_up("running")
             return started
 
-        began = time.monotonic()
-        counts = run_directory(
-            inbox,
-            outbox,
-            engine,
-            once=True,
-            max_files=-(-messages // BATCHES),
-            spark=start,
-            on_batch=display.on_batch,
-        )
-        elapsed = time.monotonic() - began
+        show = Show(display, store, out / "inbox", messages, seed)
+        (out / "inbox").mkdir()
+        run = Run(settings, spark=start, watch=Watch(show.on_batch, show.start), stop=show.stop)
+        run()
+    show.check()
     console = Console()
-    _show(console, counts, len(engine), display, elapsed)
-    _peek(console, outbox)
+    _report(console, show, settings)
     console.print(
-        f"Messages are in {inbox}, results in {outbox}/matches and {outbox}/dead. For what else you put there:\n"
-        f"  twigcast run --inbox {inbox} --outbox {outbox} -s {listed} --once",
+        f"Messages are in {out}/inbox, results in {out}/outbox and {out}/deliveries. To go on, and look around:\n"
+        f"  twigcast run {file}\n  twigcast status {file}\n  twigcast dead list {file}",
         soft_wrap=True,
         highlight=False,
     )
+
+
+@dataclass
+class Show:
+    """What happens while the pipeline runs: three lots of messages, and a subscriber's change of mind in between."""
+
+    display: Display
+    store: Store
+    inbox: Path
+    messages: int
+    seed: int
+    stop: threading.Event = field(default_factory=threading.Event)
+    batches: list[Progress] = field(default_factory=list)
+    seconds: float = 0.0
+    ends: list[int] = field(default_factory=list)
+    """The number of messages at the end of each phase."""
+    versions: list[int] = field(default_factory=list)
+    _arrived: threading.Condition = field(default_factory=threading.Condition)
+    _failed: list[BaseException] = field(default_factory=list)
+
+    def start(self, run: Run) -> None:
+        threading.Thread(target=self._perform, args=[run], daemon=True).start()
+
+    def on_batch(self, progress: Progress) -> None:
+        total = progress.total
+        text = f"batch {progress.batch}: {total.messages:,} messages, {total.deliveries:,} deliveries"
+        self.display.advance(f"{text}, {total.rejects:,} refused, version {progress.version}", total.messages)
+        with self._arrived:
+            self.batches.append(progress)
+            self._arrived.notify_all()
+
+    def check(self) -> None:
+        if self._failed:
+            raise TwigcastError("demo-failed", str(self._failed[0])) from self._failed[0]
+
+    def _perform(self, run: Run) -> None:
+        try:
+            began = time.monotonic()
+            share = -(-self.messages // len(PHASES))
+            for phase in range(len(PHASES)):
+                if phase == 1:
+                    self.store.subscribe(
+                        "//n:headline", id="ann-headlines", subscriber="ann", result="fragments",
+                        namespaces={"n": "http://iptc.org/std/nar/2006-10-01/"},
+                    )  # fmt: skip
+                elif phase == 2:
+                    self.store.unsubscribe("ann-headlines")
+                self.ends.append(min(self.messages, (phase + 1) * share))
+                _write_messages(self.inbox, phase * share, self.ends[-1], self.messages, self.seed)
+                self._wait_for(self.ends[-1])
+                self.versions.append(self.batches[-1].version)
+            run.runner.drain(run.stop)
+            self.seconds = time.monotonic() - began
+        except BaseException as error:
+            self._failed.append(error)
+        finally:
+            self.stop.set()
+
+    def _wait_for(self, messages: int) -> None:
+        with self._arrived:
+            self._arrived.wait_for(lambda: self.batches and self.batches[-1].total.messages >= messages)
 
 
 def _clear(out: Path) -> None:
@@ -100,20 +189,21 @@ def _clear(out: Path) -> None:
         ) from error
 
 
-def _write_messages(inbox: Path, count: int, seed: int) -> None:
+def _write_messages(inbox: Path, first: int, end: int, count: int, seed: int) -> None:
     from twigcast.workload.feeds import FEEDS
 
-    for name in FEEDS:
-        (inbox / name).mkdir(parents=True)
-    damages = itertools.cycle(DAMAGES)
+    feeds = list(FEEDS.values())
     every = max(2, count // 10)
-    every += every % len(FEEDS) == 0  # so that each kind of message has its turn
-    for number, feed in zip(range(count), itertools.cycle(FEEDS.values()), strict=False):
+    every += every % len(feeds) == 0  # so that each kind of message has its turn
+    for number in range(first, end):
+        feed = feeds[number % len(feeds)]
         content = feed.message(number, seed)
         # A few arrive broken, as they do.
         if number % every == every - 1:
-            content = next(damages)(content)
-        (inbox / feed.name / f"{number:06d}.xml").write_bytes(content)
+            content = DAMAGES[number // every % len(DAMAGES)](content)
+        fresh = inbox / f".{number:06d}"
+        fresh.write_bytes(content)
+        fresh.rename(inbox / f"{feed.name}-{number:06d}.xml")
 
 
 def _cut(content: bytes) -> bytes:
@@ -137,63 +227,85 @@ def _bare_ampersand(content: bytes) -> bytes:
 DAMAGES = (_cut, _mismatch, _bad_byte, _bare_ampersand)
 
 
-def _subscribe(listed: Path, count: int, seed: int) -> Engine:
-    from twigcast.engine import Engine, Subscription
+def _subscribe(store: Store, listed: Path, count: int, seed: int) -> None:
+    """A crowd with queries made from the messages, and two people with wishes of their own."""
+    from twigcast.store import import_jsonl
     from twigcast.workload.feeds import FEEDS
 
-    def generated() -> Iterator[Subscription]:
+    with listed.open("w", encoding="utf-8") as file:
         share, rest = divmod(count, len(FEEDS))
-        with listed.open("w", encoding="utf-8") as file:
-            for place, feed in enumerate(FEEDS.values()):
-                for found in feed.subscriptions(share + (place < rest), seed):
-                    line = {"id": found.id, "query": found.query, "namespaces": dict(found.namespaces or {})}
-                    file.write(json.dumps(line) + "\n")
-                    yield found
+        for place, feed in enumerate(FEEDS.values()):
+            for found in feed.subscriptions(share + (place < rest), seed):
+                line = {"id": found.id, "query": found.query, "namespaces": dict(found.namespaces or {})}
+                file.write(json.dumps({**line, "subscriber": "crowd"}) + "\n")
+    with listed.open("rb") as lines:
+        import_jsonl(store, lines, name=str(listed), add_subscribers=True)
+    for name in ("ann", "bob"):
+        store.add_subscriber(name)
+    cap, pacs = "urn:oasis:names:tc:emergency:cap:1.2", "urn:iso:std:iso:20022:tech:xsd:pacs.008.001.08"
+    store.subscribe(
+        '/c:alert[c:info/c:severity = "Extreme"]', id="ann-extreme", subscriber="ann", namespaces={"c": cap}
+    )
+    store.subscribe(
+        "//p:IntrBkSttlmAmt[. > 200000]", id="bob-large", subscriber="bob", result="fragments", namespaces={"p": pacs}
+    )
 
-    engine = Engine()
-    engine.add_many(generated())
-    return engine
 
-
-def _show(console: Console, counts: Counts, subscriptions: int, display: Display, elapsed: float) -> None:
+def _report(console: Console, show: Show, settings: Pipeline) -> None:
     from rich.table import Table
 
+    total = show.batches[-1].total
     table = Table(title="Twigcast demo", show_header=False, title_justify="left")
     table.add_column()
     table.add_column(justify="right")
-    busy = max(display.seconds, 1e-6)
+    busy = max(show.seconds, 1e-6)
     rows = {
-        "messages": f"{counts.messages:,}",
-        "bytes": f"{counts.bytes:,}",
-        "subscriptions": f"{subscriptions:,}",
-        "matches": f"{counts.matches:,}",
-        "rejects": f"{counts.rejects:,}",
-        "throughput": f"{counts.messages / busy:,.0f} messages/s, {counts.matches / busy:,.0f} matches/s",
-        "time": f"{busy:.1f} s once Spark was up, {elapsed:.1f} s with its start",
+        "messages": f"{total.messages:,}",
+        "bytes": f"{total.bytes:,}",
+        "subscriptions": f"{show.batches[-1].subscriptions:,}",
+        "deliveries": f"{total.deliveries:,}",
+        "refused": f"{total.rejects:,}",
+        "throughput": f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s",
+        "time": f"{busy:.1f} s once Spark was up",
     }
-    cold_messages, cold_seconds = display.first or (0, 0.0)
-    if cold_messages and counts.messages > cold_messages:
-        rows["once warm"] = f"{(counts.messages - cold_messages) / (busy - cold_seconds):,.0f} messages/s"
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)
+    _changes(console, show, settings)
+    _letters(console, settings)
 
 
-def _peek(console: Console, outbox: Path) -> None:
+def _changes(console: Console, show: Show, settings: Pipeline) -> None:
+    """The effect of adding and removing a subscription, as the table of deliveries has it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
     from rich.table import Table
 
-    matches = Table("message", "subscription", title="Some matches", title_justify="left")
-    for line in itertools.islice(_lines(outbox / "matches"), 0, 4000, 1000):
-        matches.add_row(line["message"], str(line["subscription"]))
-    dead = Table("message", "at", "reason", "text", title="Dead letters", title_justify="left")
-    for line in itertools.islice(_lines(outbox / "dead"), 5):
-        dead.add_row(line["message"], f"{line['line']}:{line['column']}", line["reason"], line["text"])
-    for table in (matches, dead):
-        if table.row_count:
-            console.print(table)
+    names = ("ann-extreme", "ann-headlines", "bob-large")
+    counts = {name: [0] * len(PHASES) for name in names}
+    for path in settings.sinks["table"].path.glob("date=*/*.parquet"):  # type: ignore[union-attr]
+        found = pq.ParquetFile(path).read(columns=["message", "subscription"])
+        for row in found.filter(pc.is_in(found["subscription"], pa.array(names))).to_pylist():
+            number = int(row["message"].rpartition("-")[2].partition(".")[0])
+            phase = next(place for place, end in enumerate(show.ends) if number < end)
+            counts[row["subscription"]][phase] += 1
+    title = "Deliveries while subscriptions change"
+    table = Table("", "version of the store", *names, title=title, title_justify="left")
+    for place, words in enumerate(PHASES):
+        table.add_row(words, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
+    console.print(table)
 
 
-def _lines(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(folder.glob("*.jsonl")):
-        with path.open(encoding="utf-8") as file:
-            yield from map(json.loads, file)
+def _letters(console: Console, settings: Pipeline) -> None:
+    from rich.table import Table
+
+    from twigcast.delivery.dead import DeadLetters
+
+    table = Table("message", "at", "reason", "text", title="Dead letters", title_justify="left")
+    letters = DeadLetters(settings.state.dead)
+    for letter in letters.letters()[:-6:-1]:
+        table.add_row(str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text)
+    letters.close()
+    if table.row_count:
+        console.print(table)

@@ -1,4 +1,4 @@
-"""``twigcast run``: messages of a folder through Spark, live or once."""
+"""``twigcast run``: a pipeline of a configuration file, or the messages of a folder, through Spark, live or once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
+  twigcast init && twigcast run pipeline.toml
+  twigcast run pipeline.toml --once
+  twigcast run pipeline.toml --master spark://host:7077 --shards 4
   twigcast run --inbox in --outbox out -s subscriptions.txt --once
   twigcast run --inbox in --outbox out -s subs.jsonl --ns atom=http://www.w3.org/2005/Atom
 \b
+With --inbox and --outbox, without a configuration:
 OUTBOX/matches/*.jsonl   {"message": …, "subscription": …}
 OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": …, "text": …, "original": …}
 \b
-Exit status: 0 something matched, 1 nothing did, 2 a message was refused or the run failed.
+Exit status: of a pipeline 0, or 2 if it failed; of a folder 0 something matched, 1 nothing did, 2 a message was
+refused or the run failed.
 """
 
 PLAIN_EVERY = 5.0
@@ -49,14 +54,22 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return float(parts[1]) * self.units[parts[2]]
 
 
-@click.command(epilog=EPILOG, short_help="Match the messages of a folder on Spark, live or once.")
-@click.option("--inbox", required=True, type=click.Path(path_type=Path), help="Folder of messages, one per file.")
-@click.option("--outbox", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
-@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
+@click.command(epilog=EPILOG, short_help="Run a pipeline, or the messages of a folder, on Spark.")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--inbox", type=click.Path(path_type=Path), help="Folder of messages, one per file.")
+@click.option("--outbox", type=click.Path(path_type=Path), help="Folder for the results.")
+@click.option("-s", "--subscriptions", metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
 @click.option("--once", is_flag=True, help="End when the messages that are there now are done.")
-@click.option("--trigger", type=Duration(), default="2s", show_default=True, help="How often to look for new files.")
+@click.option("--trigger", type=Duration(), help="How often to look for new messages.  [default: 2s, or the file's]")
 @click.option("--max-files", type=click.IntRange(min=1), help="Most messages per micro-batch.  [default: 5000]")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
+@click.option("--master", help="Spark's master: spark://…, yarn, k8s://…  [default: local, or the file's]")
+@click.option(
+    "--shards", type=click.IntRange(min=1), help="Parts to split the subscriptions into.  [default: the file's]"
+)
+@click.option(
+    "--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="json: a line per event."
+)
 @click.option("--ui", is_flag=True, help="Also start Spark's web page, on http://localhost:4040.")
 @namespace_options
 @limit_options
@@ -64,6 +77,51 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def run(
     ctx: click.Context,
     /,
+    config: Path | None,
+    inbox: Path | None,
+    outbox: Path | None,
+    subscriptions: str | None,
+    once: bool,
+    trigger: float | None,
+    max_files: int | None,
+    cores: int | None,
+    master: str | None,
+    shards: int | None,
+    log_format: str,
+    ui: bool,
+    namespaces: tuple[tuple[str, str], ...],
+    **limits: int | None,
+) -> None:
+    """Run the pipeline of the file CONFIG: see docs/configuration.md, and `twigcast init` for one to start from.
+
+    Subscriptions are those of the store, and may change while the pipeline runs: see `twigcast subscribe`. Ctrl-C
+    finishes the micro-batch at hand and stops; the next run goes on there, after a crash too.
+
+    Without CONFIG, match the messages of the folder INBOX against a file of SUBSCRIPTIONS. Every file of INBOX and
+    below is one message; also .gz. Names that start with '.' or '_' or end in '.tmp' are left alone: write under such a
+    name and rename when the file is complete. With the same OUTBOX the next run goes on where this one ended.
+    """
+    if config is not None:
+        if inbox or outbox or subscriptions or max_files or namespaces or any(limits.values()):
+            raise click.UsageError("with a configuration, sources, limits and results are set in it")
+        from twigcast.cli.run_pipeline import run_pipeline
+
+        run_pipeline(
+            config, once=once, interval=trigger, cores=cores, master=master, shards=shards, ui=ui, log_format=log_format
+        )
+        return
+    if inbox is None or outbox is None or subscriptions is None:
+        raise click.UsageError("give a configuration file, or --inbox, --outbox and --subscriptions")
+    if master or shards or log_format != "text":
+        raise click.UsageError("--master, --shards and --log go with a configuration file")
+    counts, seconds = _run_folder(
+        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits
+    )
+    summary(counts, seconds, outbox)
+    ctx.exit(2 if counts.rejects else 0 if counts.matches else 1)
+
+
+def _run_folder(
     inbox: Path,
     outbox: Path,
     subscriptions: str,
@@ -72,26 +130,18 @@ def run(
     max_files: int | None,
     cores: int | None,
     ui: bool,
-    namespaces: tuple[tuple[str, str], ...],
-    **limits: int | None,
-) -> None:
-    """Match the messages of a folder against SUBSCRIPTIONS on Spark.
-
-    Every file of INBOX and below is one message; also .gz. Names that start with '.' or '_' or end in '.tmp' are left
-    alone: write under such a name and rename when the file is complete.
-
-    With the same OUTBOX the next run goes on where this one ended, after a crash too: each message is matched once.
-    Subscriptions may change in between. Ctrl-C finishes the micro-batch at hand and stops.
-    """
+    namespaces: dict[str, str],
+    limits: dict[str, int | None],
+) -> tuple[Counts, float]:
     from rich.console import Console
 
     from twigcast.spark import session
-    from twigcast.spark.pipeline import MAX_FILES, run_directory
+    from twigcast.spark.inbox import MAX_FILES, run_directory
     from twigcast.spark.sources.directory import check_inbox, unnameable
     from twigcast.subscriptions import load_engine
 
     screen = Console(stderr=True)
-    engine = load_engine(subscriptions, namespaces=dict(namespaces), limits=limits_from(limits))
+    engine = load_engine(subscriptions, namespaces=namespaces, limits=limits_from(limits))
     skipped = unnameable(check_inbox(inbox))
     if skipped:
         click.echo(f"warning: {skipped} file names are not UTF-8; Spark does not see such files", err=True)
@@ -116,8 +166,7 @@ def run(
             on_batch=display.on_batch,
             stop=stop,
         )
-    summary(counts, display.seconds, outbox)
-    ctx.exit(2 if counts.rejects else 0 if counts.matches else 1)
+    return counts, display.seconds
 
 
 def stop_on_signals(stop: threading.Event, say: Callable[[str], None]) -> None:
@@ -205,7 +254,10 @@ class Display:
             f"batch {progress.batch}: {total.messages:,} messages, {rate:,.0f}/s, "
             f"{total.matches:,} matches, {total.rejects:,} rejects"
         )
-        self._bar.update(self._task, description=text, completed=total.messages)
+        self.advance(text, total.messages)
+
+    def advance(self, text: str, completed: int) -> None:
+        self._bar.update(self._task, description=text, completed=completed)
         if not self.live and time.monotonic() - self._printed >= PLAIN_EVERY:
             self._plain(text)
 

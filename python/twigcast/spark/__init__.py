@@ -1,9 +1,24 @@
-"""Spark as the data plane: sources, stages and sinks as DataFrame functions, and the pipeline that joins them."""
+"""Spark as the data plane: sources and stages as DataFrame functions, and the pipeline that joins them."""
 
-from twigcast.spark.pipeline import Progress, run_directory
+from twigcast.spark.api import deliver, pipeline, read
+from twigcast.spark.inbox import Progress, run_directory
+from twigcast.spark.live import LiveSet
 from twigcast.spark.session import session
 from twigcast.spark.sinks.outbox import Counts
 from twigcast.spark.stages.match import Matched, match
 from twigcast.spark.stages.snapshot import Snapshot, publish
 
-__all__ = ["Counts", "Matched", "Progress", "Snapshot", "match", "publish", "run_directory", "session"]
+__all__ = [
+    "Counts",
+    "LiveSet",
+    "Matched",
+    "Progress",
+    "Snapshot",
+    "deliver",
+    "match",
+    "pipeline",
+    "publish",
+    "read",
+    "run_directory",
+    "session",
+]

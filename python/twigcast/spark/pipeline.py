@@ -1,177 +1,317 @@
-"""From a folder of messages to a folder of results, as a Structured Streaming query: live or once, restartable.
+"""The pipeline: one Structured Streaming query per stream, from its source into the delivery log; sinks follow the log.
 
-One micro-batch is one pass: the task that reads a file matches it and writes what it found. Only a row of counts per
-task goes back to the driver, which then makes the batch visible (see ``sinks/outbox.py`` for how, and for crashes).
+A micro-batch takes one version of the subscriptions, matches, and commits its deliveries to the log by one rename: that
+is all that can fail or be repeated. Sinks consume committed batches in threads of their own, at their own pace.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from twigcast.engine import Engine
+from twigcast import config
+from twigcast.delivery import Counts, Log, LogWriter
+from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.spark.failures import cause
+from twigcast.spark.jars import kafka_connector
+from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.session import session
-from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
-from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources.directory import Load, check_inbox, listed_by_the_driver, listing, passed_over
-from twigcast.spark.stages.outcome import outcomes
-from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
+from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
+from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
+from twigcast.spark.sources.event_time import EventTime
+from twigcast.spark.sources.files import check_record, files
+from twigcast.spark.stages.archive import Archive
+from twigcast.spark.stages.commit import commit_batch
+from twigcast.spark.stages.deliver import DeliverTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-MAX_FILES = 5_000
-"""Messages per micro-batch: enough to make its fixed cost small, few enough to show results within seconds."""
+REDRIVE = "redrive"
+"""The folder of messages that were put back, and the end of their logs' names."""
+REDRIVE_FILES = 1_000
+LOOK_EVERY = 2.0
+"""Seconds between two looks for messages that were put back, and for replays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One micro-batch that has become visible, and what this run has done so far."""
+    """One micro-batch that has been committed, and what this run has done so far."""
 
+    stream: str
     batch: int
     counts: Counts
     seconds: float
+    version: int
+    """Of the store: what the batch was matched against."""
+    subscriptions: int
     total: Counts
-    replayed: bool
-    """An earlier run had committed it; it is not in the total."""
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryTask:
-    """Read, match, write: what runs in a worker."""
-
-    load: Load
-    snapshot: Snapshot
-    write: Write
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from self.write(outcomes(self.load(batches), engine_of(self.snapshot)))
-
-
-def run_directory(
-    inbox: str | Path,
-    outbox: str | Path,
-    engine: Engine | str | Path,
-    *,
-    once: bool = False,
-    interval: float = 2.0,
-    max_files: int = MAX_FILES,
-    max_bytes: int | None = None,
-    glob: str | None = None,
-    spark: SparkSession | Callable[[], SparkSession] | None = None,
-    on_batch: Callable[[Progress], None] | None = None,
-    stop: threading.Event | None = None,
-) -> Counts:
-    """Match the files of ``inbox`` as they appear and write JSON Lines under ``outbox``; returns what this run did.
-
-    ``once`` ends when all files present at the start are done; otherwise the folder is looked at every ``interval``
-    seconds until ``stop`` is set, which lets the micro-batch at hand finish. With the same ``outbox`` a later run goes
-    on where this one ended, each message matched by exactly one of them; the engine may be another one.
-
-    A larger file than ``max_bytes``, the engine's limit unless given, is refused without being read.
-    A function for ``spark`` is called once all else has been found in order, since a session takes seconds to start.
-    """
-    if max_files < 1:
-        raise OptionError("bad-max-files", f"the number of files per batch is {max_files}", hint="give 1 or more")
-    source = check_inbox(Path(inbox))
-    sink = Outbox(Path(outbox))
-    if sink.folder.resolve().is_relative_to(source):
-        raise OptionError(
-            "outbox-in-inbox",
-            f"{outbox} lies in {inbox}, so results would be read as messages",
-            hint="put it elsewhere",
-        )
-    with sink.claimed(source):
-        if spark is None:
-            spark = session(quick=once)
-        elif callable(spark):
-            spark = spark()
-        snapshot = publish(engine, folder=sink.state / "snapshots", context=spark.sparkContext)
-        _forget_others(snapshot)
-        limits = (engine if isinstance(engine, Engine) else engine_of(snapshot)).limits
-        run = _Run(sink, Load(str(source), max_bytes or limits.max_bytes), snapshot, on_batch)
-        found = listing(spark, source, glob=glob, max_files=max_files)
-        with listed_by_the_driver(spark, max_files):
-            run.wait(run.start(found, once, interval), stop or threading.Event())
-        return run.total
+    """Of this run, all streams."""
 
 
 @dataclass
-class _Run:
-    sink: Outbox
-    load: Load
-    snapshot: Snapshot
-    on_batch: Callable[[Progress], None] | None
-    total: Counts = field(default_factory=Counts)
-    busy: threading.Lock = field(default_factory=threading.Lock)
-    stopping: bool = False
+class Watch:
+    """What a run tells those who look on; each call may come from another thread."""
 
-    def batch(self, found: DataFrame, batch: int) -> None:
-        with self.busy:
-            if self.stopping:
-                raise InterruptedError("stopped before this micro-batch began; the next run does it")
-            started = time.monotonic()
-            counts = self.sink.committed(batch)
-            replayed = counts is not None
-            if counts is None:
-                task = DirectoryTask(self.load, self.snapshot, Write(str(self.sink.staging), self.snapshot))
-                dropped = [(path, 0) for path in passed_over(self.sink.checkpoint, batch)]
-                if dropped:
-                    found = found.union(found.sparkSession.createDataFrame(dropped, found.schema))
-                counts = self.sink.commit(batch, found.mapInArrow(task, REPORT_SQL).collect())
-                self.total.add(counts)
-            if self.on_batch is not None:
-                self.on_batch(Progress(batch, counts, time.monotonic() - started, self.total, replayed))
+    on_batch: Callable[[Progress], None] = lambda progress: None
+    on_start: Callable[[Run], None] = lambda run: None
+    on_end: Callable[[Run], None] = lambda run: None
+    """While what the run has can still be asked."""
 
-    def start(self, found: DataFrame, once: bool, interval: float) -> StreamingQuery:
-        writer = found.writeStream.foreachBatch(self.batch).option("checkpointLocation", str(self.sink.checkpoint))
-        if once:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{max(1, round(interval * 1000))} milliseconds").start()
 
-    def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+def check(settings: config.Pipeline) -> None:
+    """What can be found wrong without starting anything: folders, paths, record names."""
+    for name, stream in settings.streams.items():
+        try:
+            event_time_of(stream).check()
+            if isinstance(stream, config.Directory):
+                check_inbox(local_folder(stream))
+                if stream.messages == "records":
+                    check_record(stream.record, stream.namespaces)
+        except TwigcastError as error:
+            error.text = f"stream {name!r}: {error.text}"
+            raise
+
+
+def pipeline_session(
+    settings: config.Pipeline,
+    *,
+    master: str | None = None,
+    cores: int | None = None,
+    ui: bool = False,
+    once: bool = False,
+    log: Path | None = None,
+) -> SparkSession:
+    """A session with what the configuration needs: Spark's own settings, and the connectors of its streams."""
+    options = dict(settings.spark.options)
+    kafka = any(isinstance(stream, config.Kafka) for stream in settings.streams.values())
+    if kafka and not options.keys() & {"spark.jars", "spark.jars.packages"}:
+        options["spark.jars"] = ",".join(map(str, kafka_connector()))
+    quick = once or settings.trigger.once
+    master = master or settings.spark.master
+    return session(app="twigcast", master=master, cores=cores, ui=ui, quick=quick, log=log, settings=options)
+
+
+class Run:
+    """One run of a pipeline, from the claim on its state folder to the end of its sinks."""
+
+    def __init__(
+        self,
+        settings: config.Pipeline,
+        *,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        once: bool | None = None,
+        shards: int | None = None,
+        watch: Watch | None = None,
+        stop: threading.Event | None = None,
+        patience: float = 30.0,
+    ) -> None:
+        """``patience``: with ``once``, seconds to wait for a sink that gets nowhere; the next run goes on there."""
+        self.settings = settings
+        self.once = settings.trigger.once if once is None else once
+        self.shards = shards or settings.spark.shards
+        self.stop = stop or threading.Event()
+        self.watch = watch or Watch()
+        self.patience = patience
+        self.total = Counts()
+        self.started = time.time()
+        self.id = uuid.uuid4().hex[:8]
+        self.lock = threading.Lock()
+        self._spark = spark
+        self.streams: dict[str, StreamRun] = {}
+
+    def __call__(self) -> Counts:
+        """Runs until ``stop`` is set, or, with ``once``, until what is there is done; returns what it did."""
+        from twigcast.delivery.runner import Runner
+        from twigcast.store import Store
+
+        settings, state = self.settings, self.settings.state
+        check(settings)
+        with ExitStack() as stack:
+            stack.enter_context(claimed(state.path))
+            store = stack.enter_context(Store.open(settings.store.url))
+            logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
+            for name, of in logs.items():
+                _check_state(of, state.checkpoints / name)
+            self.runner = Runner(settings, store)
+            self._stack = stack
+            self.spark = spark = self._session()
+            ship = None if _is_local(spark) else spark.sparkContext.addFile
+            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship)
+            self.live.current()  # now, so that what is wrong with the store is known before anything runs
+            most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
+            stack.enter_context(listed_by_the_driver(spark, most))
+            for name, of in logs.items():
+                self.streams[name] = self._stream(spark, name, of)
+            with self.runner:
+                self.watch.on_start(self)
+                try:
+                    self._queries()
+                    if self.once:
+                        self.runner.drain(self.stop, self.patience)
+                finally:
+                    self.watch.on_end(self)
+            return self.total
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            return pipeline_session(self.settings, once=self.once)
+        return self._spark() if callable(self._spark) else self._spark
+
+    def _stream(self, spark: SparkSession, name: str, log: Log) -> StreamRun:
+        settings = self.settings
+        stream = settings.streams[name]
+        source = source_of(spark, stream, settings.limits.limits())
+        archive = None
+        if settings.archive is not None:
+            archive = Archive.of(settings.archive.path, name)
+            archive.open()
+        return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
+
+    def _queries(self) -> None:
+        queries: list[StreamingQuery] = []
+        try:
+            self._redrive()
+            for stream in list(self.streams.values()):
+                queries.append(stream.start())
+            self._wait(queries)
+        finally:
+            for stream in self.streams.values():
+                stream.stopping.set()
+            for query in queries:
+                _stop(query)
+
+    def _redrive(self) -> list[StreamRun]:
+        """A query for each stream that refused messages have been put back for, once there are some."""
+        new = []
+        for name in self.settings.streams:
+            folder, log_name = self.settings.state.path / REDRIVE / name, f"{name}.{REDRIVE}"
+            if log_name in self.streams or not folder.is_dir():
+                continue
+            of = self._stack.enter_context(Log(self.settings.state.log, log_name).claimed())
+            checkpoint = self.settings.state.checkpoints / log_name
+            _check_state(of, checkpoint)
+            limits = self.settings.limits.limits()
+            source = files(self.spark, folder, max_bytes=limits.max_bytes, max_files=REDRIVE_FILES, clean=True)
+            run = StreamRun(self, name, source, event_time_of(self.settings.streams[name]), of, checkpoint, None)
+            self.streams[log_name] = run
+            new.append(run)
+        self._follow()
+        return new
+
+    def _follow(self) -> None:
+        """Sinks also follow the logs of messages that were put back, and of replays."""
+        logs = dict(self.runner.logs)
+        for folder in self.settings.state.log.iterdir():
+            if folder.name not in logs and (folder.name in self.streams or any(folder.glob("batch-*.json"))):
+                logs[folder.name] = Log(self.settings.state.log, folder.name)
+        if len(logs) > len(self.runner.logs):
+            self.runner.logs = logs  # in one step: threads are looking at it
+            self.runner.wake()
+
+    def _wait(self, queries: list[StreamingQuery]) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         hint = "nothing is lost: a restart goes on here"
+        running = list(queries)
+        looked = time.monotonic()
         try:
             # Short waits: a signal handler of Python runs only between them.
-            while not query.awaitTermination(0.2):  # type: ignore[arg-type]
-                if stop.is_set():
-                    # The lock is let go before the query is told: it waits for a micro-batch that has just begun, which
-                    # must be able to see that it is not wanted.
-                    with self.busy:
-                        self.stopping = True
-                    return
+            while running and not self.stop.is_set():
+                if not self.once and time.monotonic() - looked > LOOK_EVERY:
+                    looked = time.monotonic()
+                    fresh = [stream.start() for stream in self._redrive()]
+                    queries += fresh
+                    running += fresh
+                running = [query for query in running if not query.awaitTermination(0.2 / len(running))]  # type: ignore[arg-type]
         except PySparkException as error:
-            raise TwigcastError("run-failed", _cause(str(error)), hint=hint) from error
+            raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:
             raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
-        finally:
-            with suppress(PySparkException, Py4JError, OSError):
-                query.stop()
 
 
-def _forget_others(snapshot: Snapshot) -> None:
-    """Earlier runs' snapshots: nobody else can be using them, the outbox is locked."""
-    for path in Path(snapshot.path).parent.iterdir():
-        if path != Path(snapshot.path):
-            path.unlink(missing_ok=True)
+@dataclass
+class StreamRun:
+    """One stream's query."""
+
+    run: Run
+    name: str
+    source: Source
+    time: EventTime
+    log: Log
+    checkpoint: Path
+    archive: Archive | None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    last: Progress | None = None
+    at: float = 0.0
+    """When the last batch was committed."""
+    total: Counts = field(default_factory=Counts)
+
+    def start(self) -> StreamingQuery:
+        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        if self.run.once:
+            return writer.trigger(availableNow=True).start()
+        interval = max(1, round(self.run.settings.trigger.interval * 1000))
+        return writer.trigger(processingTime=f"{interval} milliseconds").start()
+
+    def batch(self, frame: DataFrame, batch: int) -> None:
+        with self.busy:
+            if self.stopping.is_set():
+                raise InterruptedError("stopped before this micro-batch began; the next run does it")
+            if self.log.committed(batch) is not None:
+                return  # by an earlier run, which ended before Spark knew
+            began = time.monotonic()
+            published = self.run.live.current()
+            if self.source.complete is not None:
+                frame = self.source.complete(frame, self.checkpoint, batch)
+            writer = LogWriter(str(self.log.staging), self.name)
+            task = DeliverTask(self.source.load, self.time, self.name, published.shards[0], writer, self.archive)
+            counts = commit_batch(frame, task, published, self.log, batch)
+            self._tell(batch, counts, time.monotonic() - began, published)
+
+    def _tell(self, batch: int, counts: Counts, seconds: float, published: Published) -> None:
+        run = self.run
+        run.runner.wake()
+        with run.lock:
+            run.total.add(counts)
+            total = Counts()
+            total.add(run.total)
+        self.total.add(counts)
+        self.at = time.time()
+        self.last = Progress(self.name, batch, counts, seconds, published.version, published.subscriptions, total)
+        run.watch.on_batch(self.last)
 
 
-def _cause(report: str) -> str:
-    """The line that says what went wrong, out of two stack traces."""
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
-    causes = [
-        line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("at ")
-    ]
-    return (causes or lines or ["the query failed"])[-1]
+def _check_state(log: Log, checkpoint: Path) -> None:
+    """Log and checkpoint number batches together: with one of them lost, messages would be skipped or repeated."""
+    committed = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
+    begun = (checkpoint / "offsets").is_dir()
+    if (log.last >= 0 and not begun) or max(committed, default=-1) > log.last:
+        raise OptionError(
+            "state-damaged",
+            f"{checkpoint.parent.parent} has only a part of what the stream {log.stream!r} needs to go on",
+            hint="restore the state folder as a whole, or give an empty one to start from nothing",
+        )
+
+
+def _stop(query: StreamingQuery) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, Py4JError, OSError):
+        query.stop()
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return (spark.sparkContext.master or "").startswith("local")

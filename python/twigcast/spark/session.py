@@ -55,6 +55,7 @@ def session(
     if cores is not None and cores < 1:
         raise OptionError("bad-cores", f"the number of cores is {cores}", hint="give 1 or more")
     try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkException
         from pyspark.find_spark_home import _find_spark_home
@@ -87,19 +88,39 @@ def session(
         conf.set(key, value)
 
     log_path = log or _log_for_this_run()
-    with log_path.open("ab") as printed, _environment(local):
+    with log_path.open("ab") as printed, _environment(local, conf.get("spark.pyspark.python")):
         try:
             # A session (in the sense of POSIX) of its own: Ctrl-C is for us to handle, the workers must not die of it.
             # The JVM ends when its standard input does, hence with us.
             how = {"stdout": printed, "stderr": printed, "start_new_session": True}
             gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
             SparkContext(conf=conf, gateway=gateway)
+        except Py4JError as error:  # a setting that Spark does not accept, mostly
+            _forget_failed_start()
+            raise OptionError("spark-start", f"Spark did not start: {_refusal(str(error))}") from error
         except (PySparkException, OSError) as error:
             tail = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
             raise OptionError(
                 "spark-start", "Spark did not start:\n  " + "\n  ".join(tail or [str(error)]), hint=f"java: {java.path}"
             ) from error
     return SparkSession.builder.getOrCreate()
+
+
+def _refusal(report: str) -> str:
+    """What Java says went wrong, without the way there."""
+    lines = [line for line in report.splitlines() if line.startswith(": ")]
+    return lines[0][2:] if lines else report
+
+
+def _forget_failed_start() -> None:
+    """PySpark keeps the gateway of a context that failed, and takes up with it the next time."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()
 
 
 def _log_for_this_run() -> Path:
@@ -117,7 +138,7 @@ def _log_for_this_run() -> Path:
 
 
 @contextmanager
-def _environment(local: bool) -> Iterator[None]:
+def _environment(local: bool, python: str | None = None) -> Iterator[None]:
     """Environment variables that PySpark reads while it starts, put back afterwards."""
     wanted = {"SPARK_LAUNCHER_OPTS": shlex.join([*QUICK, "-Xshare:auto"])}
     if local:
@@ -125,6 +146,8 @@ def _environment(local: bool) -> Iterator[None]:
         wanted["PYSPARK_PYTHON"] = sys.executable
         root = str(Path(__file__).resolve().parents[2])
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    elif python is not None:
+        wanted["PYSPARK_PYTHON"] = python  # Spark itself heeds the setting with spark-submit only
     if "utf" not in locale.getpreferredencoding(False).lower() or not _locale_is_utf8():
         # The JVM cannot name a file with letters outside of its locale.
         wanted["LC_ALL"] = "C.UTF-8"

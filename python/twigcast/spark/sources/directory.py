@@ -43,8 +43,13 @@ _COMPLETE = r"path not like '%.tmp' and path not rlike '/[._][^/]*$'"
 MESSAGES = pa.schema([("id", pa.string()), ("xml", pa.binary()), ("error", ERROR)])
 
 
-def listing(spark: SparkSession, inbox: Path, *, glob: str | None = None, max_files: int | None = None) -> DataFrame:
-    """The files of a folder and below as a stream of (path, length), ``max_files`` of them per micro-batch."""
+def listing(
+    spark: SparkSession, inbox: Path, *, glob: str | None = None, max_files: int | None = None, clean: bool = False
+) -> DataFrame:
+    """The files of a folder and below as a stream of (path, length), ``max_files`` of them per micro-batch.
+
+    With ``clean`` files are deleted once they are done.
+    """
     reader = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
@@ -57,6 +62,8 @@ def listing(spark: SparkSession, inbox: Path, *, glob: str | None = None, max_fi
         reader = reader.option("pathGlobFilter", glob)
     if max_files is not None:
         reader = reader.option("maxFilesPerTrigger", max_files)
+    if clean:
+        reader = reader.option("cleanSource", "delete")
     # The content is not selected, hence not read.
     return reader.load(_escaped(inbox)).select("path", "length").where(_COMPLETE)
 
@@ -172,20 +179,20 @@ class Load:
 def read_file(path: str, max_bytes: int) -> bytes:
     """The bytes of a file, or a :class:`MessageError`. A file beyond the limit is not read at all."""
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", opener=without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise _refusal("unreadable", "not a regular file")
+                raise refusal("unreadable", "not a regular file")
             if status.st_size > max_bytes:
-                raise _refusal(
+                raise refusal(
                     "limit-size",
                     f"the file has {status.st_size} bytes, the limit is {max_bytes}; it stays in the inbox",
                 )
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise _refusal("unreadable", error.strerror or str(error)) from error
+        raise refusal("unreadable", error.strerror or str(error)) from error
     if len(content) > max_bytes:
-        raise _refusal("limit-size", f"the file has more than {max_bytes} bytes; it stays in the inbox")
+        raise refusal("limit-size", f"the file has more than {max_bytes} bytes; it stays in the inbox")
     return content
 
 
@@ -195,9 +202,9 @@ def unpack(packed: bytes, max_bytes: int) -> bytes:
         with gzip.GzipFile(fileobj=BytesIO(packed)) as file:
             content = file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise _refusal("bad-gzip", f"the file does not unpack: {error}") from error
+        raise refusal("bad-gzip", f"the file does not unpack: {error}") from error
     if len(content) > max_bytes:
-        raise _refusal("limit-size", f"the message unpacks to more than {max_bytes} bytes")
+        raise refusal("limit-size", f"the message unpacks to more than {max_bytes} bytes")
     return content
 
 
@@ -243,7 +250,7 @@ def _messages(ids: list[str], contents: list[bytes | None], errors: list[dict[st
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
 
 
-def _refusal(code: str, text: str) -> MessageError:
+def refusal(code: str, text: str) -> MessageError:
     return MessageError(code, text, line=0, column=0, offset=0)
 
 
@@ -252,7 +259,7 @@ def _row(error: MessageError) -> dict[str, object]:
     return {"code": error.code, "line": None, "column": None, "offset": None, "text": error.text}
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def without_waiting(path: str, flags: int) -> int:
     # Opening a pipe would wait for its writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

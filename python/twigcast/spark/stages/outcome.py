@@ -50,13 +50,17 @@ class Outcome:
         return Outcome(self.ids.filter(bad), self.xml.filter(bad), self.matches.filter(bad), self.errors.filter(bad))
 
 
-def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outcome]:
+def outcomes(
+    batches: Iterable[pa.RecordBatch], engine: Engine, *, select: bool = False, at_once: int | None = None
+) -> Iterator[Outcome]:
     """Ask the engine about batches of (id, xml) or (id, xml, error), where an error set by the source stands.
+
+    With ``select``, ``matches`` are lists of structs as :meth:`Engine.select_batch` has them, else of numbers.
 
     Order is kept within the good and within the refused messages of a batch, not between the two.
     """
     for batch in batches:
-        ids, xml = batch.column(0), _as_bytes(batch.column(1))
+        ids, xml = batch.column(0), as_bytes(batch.column(1))
         errors = batch.column(2) if batch.num_columns > 2 else pa.nulls(len(ids), ERROR)
         if xml.null_count:
             absent = pa.array([_error("no-content", "the message is null")], ERROR)
@@ -67,17 +71,18 @@ def outcomes(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[Outc
             yield _refused(ids.filter(bad), xml.filter(bad), errors.filter(bad))
             ids, xml = ids.filter(good), xml.filter(good)
         if len(ids):
-            yield from _guarded(engine, ids, xml)
+            yield from _guarded(engine, ids, xml, select, at_once or MATCHES_AT_ONCE)
 
 
-def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
+def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once: int) -> Iterator[Outcome]:
     """Ask the engine. Should it fail as a whole, the message at fault is found by halving, and refused."""
     # The engine needs a message's place, not its id, whose type is the caller's business.
     places = pa.array(range(len(ids)), pa.int64())
     done = 0
     try:
         batch = pa.RecordBatch.from_arrays([places, xml], ["id", "xml"])
-        for answer in engine.match_batches(batch, max_matches=MATCHES_AT_ONCE):
+        ask = engine.select_batches if select else engine.match_batches
+        for answer in ask(batch, max_matches=at_once):
             rows = slice(done, done + answer.num_rows)
             done = rows.stop
             yield Outcome(ids[rows], xml[rows], answer.column("matches"), answer.column("error"))
@@ -87,13 +92,14 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
         ids, xml = ids[done:], xml[done:]
         if len(ids) > 1:
             half = len(ids) // 2
-            yield from _guarded(engine, ids[:half], xml[:half])
-            yield from _guarded(engine, ids[half:], xml[half:])
+            yield from _guarded(engine, ids[:half], xml[:half], select, at_once)
+            yield from _guarded(engine, ids[half:], xml[half:], select, at_once)
         else:
             yield _refused(ids, xml, pa.array([_error("internal", f"the engine failed: {failure}")], ERROR))
 
 
-def _as_bytes(xml: pa.Array) -> pa.Array:
+def as_bytes(xml: pa.Array) -> pa.Array:
+    """A column of messages as bytes."""
     kind = xml.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         if pc.any(pc.match_substring_regex(xml, _DECLARED_ENCODING)).as_py():

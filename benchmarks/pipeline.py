@@ -1,0 +1,219 @@
+"""The pipeline on Spark, end to end, and what a change of subscriptions costs."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.timing import Line, seconds
+from twigcast import Engine, config
+from twigcast.engine import Subscription
+from twigcast.spark.live import LiveSet
+from twigcast.spark.pipeline import Run
+from twigcast.spark.session import session
+from twigcast.spark.stages.live import held_at
+from twigcast.store import Store, import_jsonl
+
+CORES = 2
+FILE_ROWS = 2_500
+WORDS = [
+    "storm",
+    "river",
+    "council",
+    "market",
+    "price",
+    "report",
+    "rail",
+    "coast",
+    "season",
+    "border",
+    "energy",
+    "trade",
+    "school",
+]
+
+
+def order(number: int) -> bytes:
+    """A message of 1 to 5 KB."""
+    dice = random.Random(number)
+    items = []
+    size = dice.randrange(900, 4900)
+    while size > 0:
+        text = " ".join(dice.choices(WORDS, k=12))
+        item = f'<item sku="{dice.randrange(50_000)}" qty="{dice.randrange(9)}"><name>{text}</name></item>'
+        items.append(item)
+        size -= len(item)
+    customer = dice.randrange(100_000)
+    return f'<order id="{number}"><customer>c{customer}</customer>{"".join(items)}</order>'.encode()
+
+
+def queries(count: int) -> Iterator[Subscription]:
+    """About one in ten names an article, the rest a customer: a message has a few matches."""
+    for number in range(count):
+        query = f'/order[customer = "c{number}"]' if number % 10 else f'//item[@sku = "{number % 50_000}"]/name'
+        yield Subscription(f"s{number}", query)
+
+
+def noop(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def pipeline(quick: bool) -> Iterator[Line]:
+    messages, subscriptions = (10_000, 10_000) if quick else (200_000, 100_000)
+    folder = Path(tempfile.mkdtemp(prefix="twigcast-bench-"))
+    try:
+        yield from _end_to_end(folder, messages, subscriptions)
+        yield from _memory(folder, subscriptions)
+        yield from _changes(folder, quick)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_to_end(folder: Path, messages: int, subscriptions: int) -> Iterator[Line]:
+    inbox = folder / "in"
+    inbox.mkdir()
+    for start in range(0, messages, FILE_ROWS):
+        rows = range(start, min(messages, start + FILE_ROWS))
+        table = pa.table({"id": [str(n) for n in rows], "xml": pa.array([order(n) for n in rows], pa.binary())})
+        pq.write_table(table, inbox / f"{start:07}.parquet")
+    settings = _settings(folder, messages)
+    with Store.open(settings.store.url) as store:
+        lines = (json.dumps({"id": s.id, "query": s.query}).encode() for s in queries(subscriptions))
+        import_jsonl(store, lines)
+    spark = session(cores=CORES)
+    # Both on a part first, so that neither pays for what is cold.
+    part = folder / "part"
+    part.mkdir()
+    for path in sorted(inbox.iterdir())[:4]:
+        (part / path.name).symlink_to(path)
+    _noop(spark, part, folder)
+    Run(_settings(folder / "warm", messages, inbox=part, store=settings.store.url), spark=spark, once=True)()
+    plain = _noop(spark, inbox, folder)
+    began = time.perf_counter()
+    total = Run(settings, spark=spark, once=True)()
+    took = time.perf_counter() - began
+    kernel = _kernel(inbox, subscriptions) * messages / CORES
+    note = (
+        f"{messages / took:,.0f} messages/s, {total.deliveries / messages:.1f} deliveries each; "
+        f"no-op {plain:.1f} s + kernel {kernel:.1f} s, pipeline {took:.1f} s"
+    )
+    yield Line("pipeline", f"{messages:,} x {subscriptions:,}", (plain + kernel) / took, "share", 0.7, "higher", note)
+    spark.stop()
+
+
+def _settings(folder: Path, messages: int, inbox: Path | None = None, store: str | None = None) -> config.Pipeline:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = f"""
+    [store]
+    url = "{store or f"sqlite:///{folder}/store.db"}"
+    [state]
+    path = "{folder}/state"
+    [streams.in]
+    source = "table"
+    path = "{inbox or folder / "in"}"
+    id_column = "id"
+    max_files = {max(4, messages // FILE_ROWS // 8)}
+    [sinks.lake]
+    kind = "parquet"
+    path = "{folder}/out"
+    """
+    return config.parse(text)
+
+
+def _noop(spark: Any, inbox: Path, folder: Path) -> float:
+    """The same job without us: Parquet in, through a Python worker by Arrow, Parquet out."""
+
+    def each(batch: Any, number: int) -> None:
+        batch.mapInArrow(noop, batch.schema).write.mode("overwrite").parquet(f"{folder}/noop/{number}")
+
+    checkpoint = folder / "noop-checkpoint"
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    schema = spark.read.parquet(str(inbox)).schema
+    files = max(4, len(list(inbox.iterdir())) // 8)
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(inbox))
+    began = time.perf_counter()
+    query = reader.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+    return time.perf_counter() - began
+
+
+def _kernel(inbox: Path, subscriptions: int) -> float:
+    """The kernel's own seconds per message, on one core, once warm."""
+    engine = Engine()
+    engine.add_many(queries(subscriptions))
+    batch = pq.read_table(min(inbox.iterdir())).combine_chunks().to_batches()[0]
+    engine.match_batch(batch)
+    return min(seconds(lambda: engine.match_batch(batch)) for _ in range(5)) / len(batch)
+
+
+SECOND = """
+import sys
+from twigcast import Engine
+def private():
+    rows = open("/proc/self/smaps_rollup").read().splitlines()
+    return sum(int(row.split()[1]) for row in rows if row.startswith(("Private_Clean", "Private_Dirty"))) * 1024
+message = open(sys.argv[2], "rb").read()
+Engine().match(message)
+before = private()
+engine = Engine.open(sys.argv[1])
+engine.match(message)
+print(private() - before, flush=True)
+sys.stdin.read()
+"""
+
+
+def _memory(folder: Path, subscriptions: int) -> Iterator[Line]:
+    """What a second process on the machine adds, beyond the pages that it shares with the first."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        return
+    engine = Engine()
+    engine.add_many(queries(subscriptions))
+    snapshot, message = folder / "snapshot", folder / "message.xml"
+    engine.save(snapshot)
+    message.write_bytes(order(1))
+    command = [sys.executable, "-c", SECOND, str(snapshot), str(message)]
+    pipe = subprocess.PIPE
+    first = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    assert first.stdin is not None and first.stdout is not None
+    alone = int(first.stdout.readline())
+    second = subprocess.run(command, input="", capture_output=True, text=True, check=True)
+    first.communicate("")
+    size = snapshot.stat().st_size
+    note = f"snapshot {size / 1e6:.1f} MB; second process {int(second.stdout) / 1e6:.1f} MB, first {alone / 1e6:.1f} MB"
+    yield Line("pipeline", "memory of a second worker", int(second.stdout) / size, "of snapshot", 0.2, "lower", note)
+
+
+def _changes(folder: Path, quick: bool) -> Iterator[Line]:
+    """Ten subscriptions changed: store to published delta, and a worker that catches up."""
+    times = {}
+    for count in (5_000, 10_000) if quick else (10_000, 100_000):
+        with Store.open(f"sqlite:///{folder}/changes{count}.db") as store:
+            import_jsonl(store, (json.dumps({"id": s.id, "query": s.query}).encode() for s in queries(count)))
+            alive = LiveSet(store, folder / f"live{count}")
+            alive.current()
+            for round in range(12):
+                for number in range(5):
+                    store.unsubscribe(f"s{round * 5 + number}")
+                    store.subscribe(f'/order[customer = "new{round}-{number}"]', id=f"new{round}-{number}")
+                began = time.perf_counter()
+                published = alive.current()
+                middle = time.perf_counter()
+                held_at(published.shards[0])
+                took = (middle - began, time.perf_counter() - middle)
+                # The first one in a worker also makes what later ones look ids up in.
+                if round > 1:
+                    times.setdefault(count, []).append(took)
+    (few, small), (many, large) = ((count, sorted(map(sum, of))[len(of) // 2]) for count, of in times.items())
+    note = f"{small * 1e3:.1f} ms with {few:,} subscriptions, {large * 1e3:.1f} ms with {many:,}"
+    yield Line("pipeline", f"ten changes, x{many // few} subscriptions", large / small, "x", 2.0, "lower", note)

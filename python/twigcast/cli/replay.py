@@ -1,0 +1,75 @@
+"""``twigcast replay``: archived messages through a pipeline again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import click
+
+from twigcast import config
+from twigcast.durations import seconds
+
+EPILOG = """\b
+Examples:
+  twigcast replay pipeline.toml --since 2h
+  twigcast replay pipeline.toml --since 2026-01-01 --until 2026-01-02T12:00 --subscription big-orders
+\b
+The configuration must have an [archive]. Deliveries have the ids that they had, or would have had, from the stream.
+"""
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """``2026-01-01T12:00:00Z``, ``2026-01-01``, or how long ago: ``2h``, ``3 days``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        from twigcast.spark.sources.event_time import parse_time
+
+        try:
+            return datetime.now(timezone.utc) - timedelta(seconds=seconds(value))
+        except ValueError:
+            found = parse_time(str(value))
+        if found is None:
+            self.fail(
+                f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago", param
+            )
+        return found
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--since", required=True, type=Moment(), help="Messages of this time (UTC) and later.")
+@click.option("--until", type=Moment(), help="Messages before this time.")
+@click.option("--stream", "streams", multiple=True, help="Of this stream only; may be repeated.")
+@click.option("--subscription", metavar="ID", help="For this subscription only.")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
+def replay(
+    file: Path,
+    since: datetime,
+    until: datetime | None,
+    streams: tuple[str, ...],
+    subscription: str | None,
+    cores: int | None,
+) -> None:
+    """Run archived messages through the subscriptions of now, and deliver what they match.
+
+    Beside a running pipeline, its sinks deliver; else they are started for the time of the replay.
+    """
+    from twigcast.spark.pipeline import pipeline_session
+    from twigcast.spark.replay import Replay
+    from twigcast.spark.replay import replay as run
+
+    settings = config.load(file)
+    wanted = Replay(since, until, streams, subscription)
+
+    def start() -> Any:
+        click.echo("starting Spark", err=True)
+        return pipeline_session(settings, cores=cores, once=True, log=settings.state.path / "spark-replay.log")
+
+    total = run(settings, wanted, start, lambda stream, counts: click.echo(f"{stream}: {counts.messages:,}", err=True))
+    click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} refused")

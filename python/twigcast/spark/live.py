@@ -1,0 +1,260 @@
+"""The driver's side of a changing set of subscriptions: follows the store, publishes a base and small deltas.
+
+A delta leads from one version to the next. When there are many, they are folded into one from the base; when they have
+grown to a fair part of the base, a new base takes their place: both cost what has changed since, on average.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import uuid
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import OptionError, QueryError, TwigcastError
+from twigcast.limits import Limits
+from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
+
+if TYPE_CHECKING:
+    from twigcast.store import Changes, SubscriptionRecord
+
+MOST_DELTAS = 32
+FOLD_BYTES = 1 << 20
+REBASE_SHARE = 4
+"""A new base when the deltas reach this fraction of the old one's size."""
+AT_ONCE = 50_000
+"""Subscriptions compiled in one go."""
+
+log = logging.getLogger(__name__)
+
+
+class Source(Protocol):
+    """What is asked of a store."""
+
+    @property
+    def version(self) -> int: ...
+
+    def changes(self, since: int) -> Changes: ...
+
+    def load(self) -> tuple[int, Iterable[SubscriptionRecord]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The subscriptions as of one version of the store, a part per shard."""
+
+    version: int
+    shards: tuple[Version, ...]
+    subscriptions: int
+
+
+class LiveSet:
+    """Every call of :meth:`current` may be from another thread, and may give a newer version."""
+
+    def __init__(
+        self,
+        store: Source,
+        folder: Path,
+        *,
+        shards: int = 1,
+        limits: Limits | None = None,
+        only: str | None = None,
+        ship: Callable[[str], None] | None = None,
+    ) -> None:
+        """``only``: this subscription and no other; ``ship``: called with each new file (for machines without it)."""
+        self._store = store
+        self._only = only
+        self._lock = threading.Lock()
+        shutil.rmtree(folder, ignore_errors=True)  # earlier runs'; nobody else can be using them
+        folder.mkdir(parents=True)
+        self._shards = [_Shard(folder, number, limits or Limits(), ship) for number in range(shards)]
+        self._version = -1
+        self.failing: str | None = None
+        """What the store last said, while it cannot be reached."""
+
+    def current(self) -> Published:
+        """The newest version. While the store cannot be reached that is the last one that was."""
+        with self._lock:
+            try:
+                self._follow()
+                self.failing = None
+            except TwigcastError as error:
+                if self._version < 0:
+                    raise
+                if self.failing is None:
+                    log.warning("the subscriptions stay at version %d: %s", self._version, error.text)
+                self.failing = error.text
+            shards = tuple(shard.published for shard in self._shards if shard.published is not None)
+            return Published(self._version, shards, sum(len(shard.engine) for shard in self._shards))
+
+    def _follow(self) -> None:
+        if self._version < 0:
+            version, records = self._store.load()
+            for shard, own in self._split(records):
+                shard.change((), own)
+            for shard in self._shards:
+                shard.publish()
+            self._version = version
+        elif self._store.version != self._version:
+            changes = self._store.changes(self._version)
+            removed = [[id for id in changes.removed if self._place(id) == n] for n in range(len(self._shards))]
+            added: list[list[SubscriptionRecord]] = [[] for _ in self._shards]
+            for shard, own in self._split(changes.added):
+                added[shard.number] += own
+            for shard in self._shards:
+                shard.change(removed[shard.number], added[shard.number])
+                shard.publish()
+            self._version = changes.version
+
+    def _split(self, records: Iterable[SubscriptionRecord]) -> Iterable[tuple[_Shard, list[SubscriptionRecord]]]:
+        rest = iter(records)
+        while some := list(islice(rest, AT_ONCE)):
+            if self._only is not None:
+                some = [record for record in some if record.id == self._only]
+            for shard in self._shards:
+                own = some if len(self._shards) == 1 else [r for r in some if self._place(r.id) == shard.number]
+                if own:
+                    yield shard, own
+
+    def _place(self, id: str) -> int:
+        # Not Python's own hash, which differs from run to run: a restart then finds the same parts.
+        return zlib.crc32(id.encode()) % len(self._shards)
+
+
+@dataclass
+class _Shard:
+    folder: Path
+    number: int
+    limits: Limits
+    ship: Callable[[str], None] | None
+    engine: Engine = field(init=False)
+    published: Version | None = None
+
+    def __post_init__(self) -> None:
+        self.engine = Engine(limits=self.limits)
+        self._traits: list[tuple[Any, ...] | None] = []
+        self._changed: set[int] = set()
+        self._files = 0
+        self._name = f"{uuid.uuid4().hex}-{self.number}"
+        self._folded: File | None = None
+        self._stale: Version | None = None
+
+    def change(self, removed: Iterable[str], added: list[SubscriptionRecord]) -> None:
+        """To the engine of the driver; nobody else sees it before :meth:`publish`."""
+        for id in [*removed, *(record.id for record in added)]:
+            if id in self.engine:
+                self.engine.remove(id)
+        subscriptions = [record.to_subscription() for record in added]
+        try:
+            self.engine.add_many(subscriptions)
+        except (QueryError, OptionError):
+            added = [record for record, s in zip(added, subscriptions, strict=True) if self._add(s)]
+        ids = [record.id for record in added]
+        for number, record in zip(self.engine.numbers(ids), added, strict=True):
+            self._traits.extend([None] * (number + 1 - len(self._traits)))
+            self._traits[number] = (record.id, record.subscriber, record.max_delay, record.stream)
+            self._changed.add(number)
+
+    def _add(self, subscription: Subscription) -> bool:
+        """One of a batch in which some cannot be accepted. The store has checked them, perhaps by other rules."""
+        try:
+            self.engine.add_many([subscription])
+        except (QueryError, OptionError) as error:
+            log.warning("the subscription %r is left out: %s", subscription.id, error.text)
+            return False
+        return True
+
+    def publish(self) -> None:
+        """Make the engine's state known as a :class:`Version`, if it is new."""
+        version = self.published
+        if version is None:
+            self._rebase()
+        elif self.engine.version != version.files[-1].version:
+            try:
+                self._delta(version)
+            except OptionError:  # more has changed than the engine remembers
+                self._rebase()
+        self._changed.clear()
+
+    def _delta(self, known: Version) -> None:
+        size = sum(_size(file) for file in known.deltas)
+        if size * REBASE_SHARE > max(_size(known.base), FOLD_BYTES):
+            self._rebase()
+            return
+        earlier = known.deltas if self._folded is None else (self._folded,)
+        deltas = (*earlier, self._write_delta(known.files[-1].version, self._changed))
+        self._folded = None
+        if len(deltas) > MOST_DELTAS:
+            # For the next version: workers that have this one then find it in the shorter chain too.
+            every = {number for file in deltas for number in _numbers(file)}
+            self._folded = self._write_delta(known.base.version, every)
+        self.published = Version(known.base, deltas, self.engine.selects)
+
+    def _rebase(self) -> None:
+        self._folded = None
+        engine = self._fresh("base.snapshot")
+        self.engine.save(engine)
+        traits = self._fresh("base.traits")
+        rows = [row or (None,) * len(TRAITS) for row in self._traits]
+        columns = list(zip(*rows, strict=True)) or [()] * len(TRAITS)
+        _write(traits, pa.table([pa.array(column, f.type) for column, f in zip(columns, TRAITS, strict=True)], TRAITS))
+        old = self.published
+        base = self._ship(File(str(engine), str(traits), self.engine.version))
+        self.published = Version(base, (), self.engine.selects)
+        self._forget(old)
+
+    def _write_delta(self, since: int, numbers: Iterable[int]) -> File:
+        engine = self._fresh("delta")
+        self.engine.save_delta(engine, since)
+        traits = self._fresh("delta.traits")
+        rows = [(number, *(self._traits[number] or ())) for number in sorted(numbers)]
+        columns = list(zip(*rows, strict=True)) or [()] * len(CHANGED_TRAITS)
+        arrays = [pa.array(column, f.type) for column, f in zip(columns, CHANGED_TRAITS, strict=True)]
+        _write(traits, pa.table(arrays, CHANGED_TRAITS))
+        return self._ship(File(str(engine), str(traits), self.engine.version))
+
+    def _fresh(self, name: str) -> Path:
+        self._files += 1
+        # Nobody else's name, ever: a worker that outlives this run must not take a later one's file for what it has.
+        return self.folder / f"{self._name}-{self._files:06d}.{name}"
+
+    def _ship(self, file: File) -> File:
+        if self.ship is not None:
+            self.ship(file.engine)
+            self.ship(file.traits)
+        return file
+
+    def _forget(self, version: Version | None) -> None:
+        """Files of the base before the last one: a task that still asks for the last one must find it."""
+        stale, self._stale = self._stale, version
+        for file in stale.files if stale is not None else ():
+            for path in (file.engine, file.traits):
+                with suppress(OSError):
+                    Path(path).unlink()
+
+
+def _size(file: File) -> int:
+    return sum(Path(path).stat().st_size for path in (file.engine, file.traits))
+
+
+def _numbers(file: File) -> list[int]:
+    with pa.memory_map(file.traits) as mapped:
+        numbers: list[int] = pa.ipc.open_file(mapped).read_all().column("number").to_pylist()
+    return numbers
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    fresh = path.with_name("." + path.name)
+    with pa.OSFile(str(fresh), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    fresh.replace(path)

@@ -1,0 +1,127 @@
+"""Archived messages through the subscriptions of now, once more.
+
+A replay has a log of its own, ``<stream>.replay-<time>``, which sinks follow like any other: those of the pipeline if
+it runs, else those that the replay starts for itself. Deliveries have the ids that they would have had from the stream,
+so that who must not act twice can tell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twigcast import config
+from twigcast.delivery import Counts, Log, LogWriter
+from twigcast.delivery.files import claimed
+from twigcast.delivery.runner import Runner
+from twigcast.errors import OptionError
+from twigcast.spark.live import LiveSet
+from twigcast.spark.sources.event_time import TRANSPORT, EventTime
+from twigcast.spark.sources.table import load
+from twigcast.spark.stages.archive import SCHEMA_SQL, archived_streams
+from twigcast.spark.stages.commit import commit_batch
+from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BYTES_AT_ONCE = 64 << 20
+"""Of archive files (compressed) that make one batch of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to replay: messages of event time from ``since`` on and before ``until``."""
+
+    since: datetime
+    until: datetime | None = None
+    streams: tuple[str, ...] = ()
+    """All, if there are none."""
+    subscription: str | None = None
+
+    def where(self) -> str:
+        text = f"time >= timestamp_micros({_micros(self.since)})"
+        return text if self.until is None else f"{text} and time < timestamp_micros({_micros(self.until)})"
+
+
+def replay(
+    settings: config.Pipeline,
+    wanted: Replay,
+    spark: Callable[[], SparkSession],
+    on_batch: Callable[[str, Counts], None] = lambda stream, counts: None,
+) -> Counts:
+    """Runs the archive, or the wanted part of it, through the subscriptions again; returns what went through."""
+    if settings.archive is None:
+        text = "there is no archive to replay: the configuration has no [archive]"
+        raise OptionError("no-archive", text, hint="set archive.path, and messages are kept from then on")
+    archive = settings.archive.path
+    known = archived_streams(archive)
+    for stream in wanted.streams:
+        if stream not in known:
+            raise OptionError("no-archive", f"the archive has no stream {stream!r}", hint=f"it has: {', '.join(known)}")
+    total = Counts()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(settings.store.url))
+        if wanted.subscription is not None:
+            store.subscription(wanted.subscription)  # raises if there is none
+        ours = _claim(stack, settings)
+        names = {stream: f"{stream}.replay-{stamp}" for stream in wanted.streams or known}
+        logs = {name: stack.enter_context(Log(settings.state.log, of).claimed()) for name, of in names.items()}
+        session = spark()
+        ship = None if (session.sparkContext.master or "").startswith("local") else session.sparkContext.addFile
+        subscriptions = LiveSet(
+            store,
+            settings.state.path / "replay" / stamp,
+            shards=settings.spark.shards,
+            limits=settings.limits.limits(),
+            only=wanted.subscription,
+            ship=ship,
+        )
+        for stream, log in logs.items():
+            for number, files in enumerate(_pieces(archive / stream)):
+                frame = session.read.schema(SCHEMA_SQL).parquet(*map(str, files)).where(wanted.where())
+                published = subscriptions.current()
+                writer = LogWriter(str(log.staging), stream)
+                task = DeliverTask(load, EventTime(TRANSPORT), stream, published.shards[0], writer, again=True)
+                counts = commit_batch(frame, task, published, log, number)
+                total.add(counts)
+                on_batch(stream, counts)
+        if ours:
+            runner = Runner(settings, store)
+            runner.logs = {**runner.logs, **{log.stream: log for log in logs.values()}}
+            with runner:
+                runner.drain()
+    return total
+
+
+def _claim(stack: ExitStack, settings: config.Pipeline) -> bool:
+    """Whether the sinks are ours to run: a pipeline that runs has its own."""
+    try:
+        stack.enter_context(claimed(settings.state.path))
+    except OptionError:
+        return False
+    return True
+
+
+def _pieces(folder: Path) -> Iterator[list[Path]]:
+    some: list[Path] = []
+    size = 0
+    for path in sorted(folder.glob("batch-*/*.parquet")):
+        some.append(path)
+        size += path.stat().st_size
+        if size >= BYTES_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * 1_000_000)

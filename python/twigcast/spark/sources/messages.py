@@ -1,0 +1,62 @@
+"""What every source gives: messages with an id, a time, headers, and their bytes or the reason why there are none.
+
+A source is a DataFrame and a function that turns its rows into messages. The function runs in the worker, in the pass
+that also matches, so that a message that cannot be read is one refused message and never a failed batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from twigcast.spark.stages.outcome import ERROR
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIME = pa.timestamp("us", tz="UTC")
+HEADERS = pa.map_(pa.string(), pa.string())
+MESSAGES = pa.schema(
+    [("message", pa.string()), ("time", TIME), ("headers", HEADERS), ("xml", pa.binary()), ("error", ERROR)]
+)
+"""``time`` is the transport's, null where it has none; an ``error`` set by the source stands."""
+MESSAGES_SQL = (
+    "message string, time timestamp, headers map<string,string>, xml binary,"
+    " error struct<code:string,line:long,column:long,offset:long,text:string>"
+)
+
+Load = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A streaming (or static) DataFrame, and what makes messages of its rows in a worker."""
+
+    frame: DataFrame
+    load: Load
+    complete: Callable[[DataFrame, Path, int], DataFrame] | None = None
+    """Adds to a micro-batch what Spark has left out of it, given the checkpoint and the batch's number."""
+
+
+def message_batch(
+    ids: pa.Array,
+    xml: pa.Array,
+    *,
+    time: pa.Array | None = None,
+    headers: pa.Array | None = None,
+    error: pa.Array | None = None,
+) -> pa.RecordBatch:
+    """Columns as a batch of ``MESSAGES``."""
+    count = len(ids)
+    columns = [
+        ids,
+        pa.nulls(count, TIME) if time is None else time.cast(TIME),
+        pa.nulls(count, HEADERS) if headers is None else headers.cast(HEADERS),
+        xml.cast(pa.binary()),
+        pa.nulls(count, ERROR) if error is None else error,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)

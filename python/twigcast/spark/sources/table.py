@@ -1,0 +1,91 @@
+"""Any DataFrame with a column of messages: a table of the catalog, Parquet, JSON Lines, whatever Spark reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from twigcast.errors import OptionError
+from twigcast.spark.sources.messages import Source, message_batch
+from twigcast.spark.stages.outcome import as_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MAX_FILES = 100
+
+
+def table(
+    spark: SparkSession,
+    path: str,
+    *,
+    format: str = "parquet",
+    max_files: int = MAX_FILES,
+    options: Mapping[str, str] | None = None,
+    **columns: str | None,
+) -> Source:
+    """The rows of the files of a folder, as they appear; for ``columns`` see :func:`frame_source`."""
+    from pyspark.errors import PySparkException
+
+    # By default a file a week older than the newest one is passed over in silence.
+    settings = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(max_files), **(options or {})}
+    try:
+        schema = settings.pop("schema", None) or spark.read.options(**settings).format(format).load(path).schema
+        frame = spark.readStream.options(**settings).format(format).schema(schema).load(path)
+    except PySparkException as error:
+        text = f"cannot read {path} as {format}: {(str(error).splitlines() or [''])[0]}"
+        hint = 'put a file there, or set options.schema = "id string, xml string"'
+        raise OptionError("bad-source", text, hint=hint) from error
+    return frame_source(frame, files=True, rows=format == "parquet", **columns)
+
+
+def frame_source(
+    frame: DataFrame,
+    *,
+    id_column: str | None = None,
+    xml_column: str | None = "xml",
+    time_column: str | None = None,
+    headers_column: str | None = None,
+    files: bool = False,
+    rows: bool = False,
+) -> Source:
+    """A DataFrame, streaming or static.
+
+    Without an ``id_column`` an id is made of the file's name and the row's number where those are known (Parquet), else
+    of a hash of the row, so that equal rows of a file are one message.
+    """
+    from pyspark.sql import functions as F
+
+    xml_column = xml_column or "xml"
+    for name in filter(None, (id_column, xml_column, time_column, headers_column)):
+        if name not in frame.columns:
+            have = ", ".join(frame.columns)
+            raise OptionError("no-such-column", f"the messages have no column {name!r}", hint=f"they have: {have}")
+    kind = frame.schema[xml_column].dataType.simpleString()
+    if kind not in ("binary", "string"):
+        raise OptionError("bad-column", f"column {xml_column!r} is {kind}", hint="messages are binary or string")
+    if id_column is not None:
+        id = frame[id_column].cast("string")
+    elif rows:
+        id = F.concat_ws("#", F.col("_metadata.file_name"), F.col("_metadata.row_index"))
+    else:
+        row = [F.coalesce(F.base64(frame[xml_column].cast("binary")), F.lit(""))]
+        id = F.sha2(F.concat_ws("#", F.col("_metadata.file_name"), *row) if files else F.concat(*row), 256)
+    time = F.lit(None) if time_column is None else frame[time_column]
+    headers = F.lit(None) if headers_column is None else frame[headers_column]
+    columns = frame.select(
+        id.alias("message"),
+        time.cast("timestamp").alias("time"),
+        headers.cast("map<string,string>").alias("headers"),
+        frame[xml_column].alias("xml"),
+    )
+    return Source(columns, load)
+
+
+def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """From the columns to messages; runs in a worker."""
+    for batch in batches:
+        ids, time, headers, xml = (batch.column(name) for name in ("message", "time", "headers", "xml"))
+        yield message_batch(ids.fill_null(""), as_bytes(xml), time=time, headers=headers)

@@ -1,0 +1,111 @@
+"""A real Kafka broker as source and as sink, with the driver killed in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_broker import NoBroker, broker
+from pipeline_files import Site
+from test_crash import start, wait_for
+
+from twigcast.errors import TwigcastError
+from twigcast.spark.jars import kafka_connector
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("java")]
+
+CONFIG = """
+[streams.orders]
+source = "kafka"
+bootstrap_servers = "{servers}"
+topic = "orders"
+time = "transport"
+max_offsets = 200
+[sinks.bus]
+kind = "kafka"
+bootstrap_servers = "{servers}"
+topic = "deliveries"
+"""
+MESSAGES = 1500
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("confluent_kafka")
+    try:
+        kafka_connector()
+        with broker(tmp_path_factory.mktemp("kafka")) as address:
+            yield address
+    except (NoBroker, TwigcastError) as error:
+        if isinstance(error, NoBroker) or error.code == "kafka-connector":
+            pytest.skip(error.text)
+        raise
+
+
+def produce(servers: str, topic: str, messages: range) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers})
+    for number in messages:
+        producer.produce(topic, f'<m n="{number}"/>'.encode(), key=f"k{number}", headers={"source": "test"})
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def consume(servers: str, topic: str) -> list[tuple[str, dict[str, bytes], bytes]]:
+    """Everything committed in a topic: key, headers, value."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "test",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    found = []
+    try:
+        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        while (message := consumer.poll(3.0)) is not None:
+            if message.error() is None:
+                key = message.key().decode() if message.key() else ""
+                found.append((key, dict(message.headers() or ()), message.value()))
+    finally:
+        consumer.close()
+    return found
+
+
+def test_exactly_once_under_a_kill(servers: str, tmp_path: Path) -> None:
+    site = Site(tmp_path, CONFIG.format(servers=servers))
+    with site.store() as store:
+        store.add_subscriber("ann")
+        store.subscribe("/m", id="all", subscriber="ann")
+    produce(servers, "orders", range(MESSAGES // 2))
+    process = start(site)
+    log = site.folder / "run.log"
+    try:
+        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 200, 240)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        produce(servers, "orders", range(MESSAGES // 2, MESSAGES))
+        process = start(site)
+        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= MESSAGES, 240)
+        wait_for(lambda: process.poll() is not None or len(consume(servers, "deliveries")) >= MESSAGES, 120)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()[-3000:]
+    finally:
+        process.kill()
+        process.wait()
+    delivered = consume(servers, "deliveries")
+    bodies = Counter(value for _, _, value in delivered)
+    assert bodies == Counter(f'<m n="{number}"/>'.encode() for number in range(MESSAGES))
+    assert {key for key, _, _ in delivered} == {"ann"}
+    lake = site.in_lake()
+    assert lake.total() == len(lake) == MESSAGES
+    assert all(message.startswith("orders/") for message, _ in lake)
