@@ -4,6 +4,7 @@
 //! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `shapes` (tree patterns over the message's nodes)
 //! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message).
 
+pub mod bits;
 pub mod engine;
 pub mod matcher;
 pub mod names;

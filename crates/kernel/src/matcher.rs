@@ -21,7 +21,6 @@ pub struct Matcher {
     reader: Reader,
     paths: Paths,
     table: Table,
-    sorter: Sorter,
 }
 
 enum Paths {
@@ -39,6 +38,7 @@ struct Table {
     items: Vec<u32>,
     guards: Marks,
     collector: Collector,
+    sorter: Sorter,
 }
 
 /// Which items the message has, for those that are asked for again.
@@ -71,7 +71,9 @@ impl Marks {
 
 enum Deliver<'a> {
     Nothing,
+    /// In no particular order.
     Matches,
+    Ascending,
     /// What the matched subscriptions select, too.
     Results(&'a mut Results),
 }
@@ -83,7 +85,7 @@ impl Matcher {
             Mode::Nfa => Paths::Nfa(nfa::Run::default(), Found::default()),
             Mode::FsmPerQuery => Paths::Fsm(fsm::Run::default(), Found::default()),
         };
-        Matcher { reader: Reader::new(), paths, table: Table::default(), sorter: Sorter::default() }
+        Matcher { reader: Reader::new(), paths, table: Table::default() }
     }
 
     /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in ascending order.
@@ -95,20 +97,12 @@ impl Matcher {
         limits: &Limits,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
-        let from = out.len();
-        self.read(engine, xml, limits, out)?;
-        self.sorter.sort(&mut out[from..], engine.bound());
-        Ok(())
+        self.run(engine, xml, limits, Deliver::Ascending, out)
     }
 
     /// As `read_sorted`, but in no particular order, which costs less.
     pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
-        let from = out.len();
-        let read = self.run(engine, xml, limits, Deliver::Matches, out);
-        if read.is_err() {
-            out.truncate(from);
-        }
-        read
+        self.run(engine, xml, limits, Deliver::Matches, out)
     }
 
     /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
@@ -125,10 +119,9 @@ impl Matcher {
         out: &mut Vec<u32>,
         results: &mut Results,
     ) -> Result<(), XmlError> {
-        let (from, matches) = (out.len(), results.len());
+        let matches = results.len();
         let read = self.run(engine, xml, limits, Deliver::Results(results), out);
         if read.is_err() {
-            out.truncate(from);
             results.truncate(matches);
         }
         read
@@ -143,7 +136,8 @@ impl Matcher {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
-        match &mut self.paths {
+        let from = out.len();
+        let read = match &mut self.paths {
             Paths::Trie(trie) => {
                 trie.sync(index);
                 trie.begin();
@@ -161,7 +155,11 @@ impl Matcher {
                 let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
                 drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
             }
+        };
+        if read.is_err() {
+            out.truncate(from);
         }
+        read
     }
 
     /// Late additions have cost more than `Engine::fold` would.
@@ -223,6 +221,11 @@ trait PathMatcher {
         self.close();
     }
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>);
+    fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
+        let from = out.len();
+        self.deliver(index, out);
+        sorter.sort(out, from, index.sub_bound());
+    }
 }
 
 impl PathMatcher for Trie {
@@ -260,6 +263,9 @@ impl PathMatcher for Trie {
     }
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         Trie::deliver(self, index, out);
+    }
+    fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
+        Trie::deliver_sorted(self, index, sorter, out);
     }
 }
 
@@ -497,10 +503,14 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return;
         }
         let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
+        let Table { nodes, scratch, items, guards, collector, sorter, .. } = self.table;
+        let ascending = matches!(self.deliver, Deliver::Ascending);
+        if !TABLE && ascending {
+            return self.paths.deliver_sorted(index, sorter, self.out);
+        }
         if !TABLE {
             return self.paths.deliver(index, self.out);
         }
-        let Table { nodes, scratch, items, guards, collector, .. } = self.table;
         nodes.finish();
         items.clear();
         self.paths.deliver(index, items);
@@ -527,8 +537,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }
+        if !matches!(self.deliver, Deliver::Matches) {
+            sorter.sort(self.out, from, self.engine.bound());
+        }
         if let Deliver::Results(results) = &mut self.deliver {
-            self.out[from..].sort_unstable();
             collector.collect(wanted, message, *fuel, self.limits, &self.out[from..], results);
         }
     }

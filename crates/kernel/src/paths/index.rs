@@ -20,6 +20,9 @@ pub enum Change {
     Drop { path: PathId },
 }
 
+/// A subscription (`NONE` for none) and the entry of the next one of the same path.
+type Link = (u32, u32);
+
 /// A cache that missed more changes than this starts anew rather than catch up.
 const LOG: usize = 1 << 14;
 /// Paths not in the segment yet are kept aside until they are more than this, and an eighth of the segment.
@@ -28,9 +31,9 @@ const DELTA: usize = 512;
 pub struct PathIndex {
     pub names: Names,
     table: PathTable,
-    /// Per path the first of its (subscription, next) entries.
-    heads: Vec<u32>,
-    entries: Vec<(u32, u32)>,
+    /// Per path its first subscription, here at hand since most have but one, and the next of its `entries`.
+    heads: Vec<Link>,
+    entries: Vec<Link>,
     free: Vec<u32>,
     subs: usize,
     /// One past the highest subscription number seen.
@@ -86,13 +89,18 @@ impl PathIndex {
         let mut index = PathIndex { names, table: PathTable::open(steps, lens, counts), ..PathIndex::default() };
         index.subs = subs.len();
         index.sub_bound = subs.iter().max().map_or(0, |&s| s as usize + 1);
-        index.entries = subs.into_iter().enumerate().map(|(e, sub)| (sub, e as u32 + 1)).collect();
+        index.entries.reserve_exact(subs.len() - counts.len());
         index.heads.reserve_exact(counts.len());
-        let mut at = 0;
+        let mut rest = &subs[..];
         for &count in counts {
-            index.heads.push(at);
-            at += count;
-            index.entries[at as usize - 1].1 = NONE;
+            let (own, others) = rest.split_at(count as usize);
+            let mut link = (own[0], NONE);
+            for &sub in &own[1..] {
+                index.entries.push(link);
+                link = (sub, index.entries.len() as u32 - 1);
+            }
+            index.heads.push(link);
+            rest = others;
         }
         index.rebuild();
         index
@@ -103,23 +111,23 @@ impl PathIndex {
         let (id, fresh) = self.table.acquire(path);
         if fresh {
             if self.heads.len() <= id as usize {
-                self.heads.resize(id as usize + 1, NONE);
+                self.heads.resize(id as usize + 1, (NONE, NONE));
             }
-            self.heads[id as usize] = NONE;
+            self.heads[id as usize] = (NONE, NONE);
             self.delta.entry(path[path.len() - 1].test()).or_default().push(id);
             self.delta_len += 1;
         }
-        let entry = (sub, self.heads[id as usize]);
-        self.heads[id as usize] = match self.free.pop() {
-            Some(e) => {
-                self.entries[e as usize] = entry;
-                e
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
+        let first = self.heads[id as usize];
+        let next = if first.0 == NONE {
+            NONE
+        } else if let Some(e) = self.free.pop() {
+            self.entries[e as usize] = first;
+            e
+        } else {
+            self.entries.push(first);
+            self.entries.len() as u32 - 1
         };
+        self.heads[id as usize] = (sub, next);
         self.subs += 1;
         self.sub_bound = self.sub_bound.max(sub as usize + 1);
         self.record(Change::Add { sub, path: id, fresh });
@@ -146,13 +154,22 @@ impl PathIndex {
     }
 
     fn unlink(&mut self, sub: u32, path: PathId) {
+        let first = &mut self.heads[path as usize];
+        let mut e = first.1;
+        if first.0 == sub {
+            *first = (NONE, NONE);
+            if e != NONE {
+                *first = self.entries[e as usize];
+                self.free.push(e);
+            }
+            return;
+        }
         let mut prev = NONE;
-        let mut e = self.heads[path as usize];
         while e != NONE {
             let (s, next) = self.entries[e as usize];
             if s == sub {
                 if prev == NONE {
-                    self.heads[path as usize] = next;
+                    self.heads[path as usize].1 = next;
                 } else {
                     self.entries[prev as usize].1 = next;
                 }
@@ -204,11 +221,14 @@ impl PathIndex {
     /// The subscriptions of a path.
     #[inline(always)]
     pub fn subs(&self, path: PathId, mut f: impl FnMut(u32)) {
-        let mut e = self.heads[path as usize];
-        while e != NONE {
-            let (sub, next) = self.entries[e as usize];
-            f(sub);
-            e = next;
+        let mut link = self.heads[path as usize];
+        if link.0 == NONE {
+            return;
+        }
+        f(link.0);
+        while link.1 != NONE {
+            link = self.entries[link.1 as usize];
+            f(link.0);
         }
     }
 
@@ -291,6 +311,6 @@ impl PathIndex {
     }
 
     pub fn bytes(&self) -> usize {
-        self.table.bytes() + self.heads.capacity() * 4 + self.entries.capacity() * 8 + self.segment.bytes()
+        self.table.bytes() + (self.heads.capacity() + self.entries.capacity()) * 8 + self.segment.bytes()
     }
 }

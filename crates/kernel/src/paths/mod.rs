@@ -7,6 +7,7 @@
 pub mod align;
 pub mod bypass;
 pub mod fsm;
+pub mod hits;
 pub mod index;
 pub mod laminar;
 pub mod nfa;

@@ -111,7 +111,25 @@ pub(crate) fn nmtoken_end(src: &[u8], start: usize) -> usize {
 #[derive(Default)]
 pub(crate) struct Numbered {
     names: Vec<Box<[u8]>>,
+    /// While they are few: a digest of each.
+    digests: Vec<u64>,
     index: HashMap<Box<[u8]>, usize>,
+}
+
+/// Both ends of a name and its length: few names that differ have the same.
+#[inline(always)]
+fn digest(name: &[u8]) -> u64 {
+    let ends = match name {
+        [a, b, c, d, ..] => {
+            let tail = name.last_chunk().map_or(0, |&tail| u32::from_le_bytes(tail));
+            u64::from(u32::from_le_bytes([*a, *b, *c, *d])) | u64::from(tail) << 32
+        }
+        [a, b, c] => u64::from(u32::from_le_bytes([*a, *b, *c, 0])),
+        [a, b] => u64::from(u32::from_le_bytes([*a, *b, 0, 0])),
+        [a] => u64::from(*a),
+        [] => 0,
+    };
+    ends ^ (name.len() as u64) << 56
 }
 
 impl Numbered {
@@ -119,7 +137,9 @@ impl Numbered {
 
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         if self.names.len() <= Self::FEW {
-            self.names.iter().position(|known| **known == *name)
+            let digest = digest(name);
+            let same = |i: &usize| self.digests[*i] == digest && *self.names[*i] == *name;
+            (0..self.digests.len()).find(same)
         } else {
             self.index.get(name).copied()
         }
@@ -132,9 +152,11 @@ impl Numbered {
         }
         let number = self.names.len();
         self.names.push(name.into());
-        if number == Self::FEW {
+        if number < Self::FEW {
+            self.digests.push(digest(name));
+        } else if number == Self::FEW {
             self.index.extend(self.names.iter().cloned().zip(0..));
-        } else if number > Self::FEW {
+        } else {
             self.index.insert(name.into(), number);
         }
         (number, true)

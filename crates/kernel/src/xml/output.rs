@@ -44,6 +44,7 @@ impl<'a> Output<'a> {
         Output { src, out, map: Map::default(), kept: (0, 0) }
     }
 
+    #[inline]
     fn flush(&mut self) {
         let (start, end) = self.kept;
         if start < end {
@@ -69,6 +70,7 @@ impl<'a> Output<'a> {
     }
 
     /// To write bytes that the document has in other words at `at`.
+    #[inline]
     pub fn made(&mut self, at: usize) -> &mut Vec<u8> {
         self.flush();
         if self.map.stretches.last().is_none_or(|&(_, document, copied)| copied || document as usize != at) {
@@ -87,6 +89,7 @@ impl<'a> Output<'a> {
     }
 
     /// Writes a part of the plain form again.
+    #[inline]
     pub fn repeat(&mut self, part: (usize, usize), at: usize) {
         self.made(at).extend_from_within(part.0..part.1);
     }

@@ -9,6 +9,8 @@ use crate::paths::NONE;
 
 /// A hundred thousand levels of the same tags must not make as many nodes: how far up to look for an equal node.
 const FOLD: usize = 4;
+/// How far up to look for what a node need not deliver itself: far enough for messages people write.
+const ANCESTORS: usize = 32;
 
 impl Trie {
     #[inline(never)]
@@ -84,7 +86,8 @@ impl Trie {
         }
         let id = self.cold.len() as NodeId;
         let mut flags = self.flags_of(&node);
-        if node.a1 > node.a0 {
+        let (i0, i1) = self.compile(index, &node);
+        if i1 > i0 {
             flags |= flag::ACCEPTS;
         }
         self.cold.push(node);
@@ -92,7 +95,7 @@ impl Trie {
         if !index.delta_is_empty() {
             flags |= self.meet_delta(index, id);
         }
-        self.hot.push(Hot { flags, ..Hot::default() });
+        self.hot.push(Hot { stamp: 0, flags, i0, i1 });
         self.tab.set(parent, sym, id);
         id
     }
@@ -253,31 +256,27 @@ impl Trie {
         }
     }
 
-    /// From shared lists to intervals.
-    pub(super) fn compile(&mut self, index: &PathIndex, n: NodeId) {
-        let c = self.cold[n as usize];
-        let s = &mut self.scratch;
-        s.sub_stamp.resize(index.sub_bound(), 0);
-        if s.sub_epoch == u32::MAX {
-            s.sub_stamp.fill(0);
-            s.sub_epoch = 0;
-        }
-        s.sub_epoch += 1;
-        s.subs.clear();
-        for &g in &self.refs[c.a0 as usize..c.a1 as usize] {
+    /// The intervals of what a new node accepts, as a range of `intervals`; without what its ancestors deliver, which
+    /// are visited whenever it is. This moves positions, so no message's bits may be set meanwhile.
+    fn compile(&mut self, index: &PathIndex, node: &Cold) -> (u32, u32) {
+        let set = &mut self.run.hits;
+        set.fit(&self.laminar);
+        for &g in &self.refs[node.a0 as usize..node.a1 as usize] {
             for &p in self.sets.accepts(g) {
-                index.subs(p, |sub| {
-                    if std::mem::replace(&mut s.sub_stamp[sub as usize], s.sub_epoch) != s.sub_epoch {
-                        s.subs.push(sub);
-                    }
-                });
+                index.subs(p, |sub| set.set_one(self.laminar.position(sub)));
             }
         }
+        let mut anc = node.parent;
+        for _ in 0..ANCESTORS {
+            let Some(h) = self.hot.get(anc as usize) else { break };
+            for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
+                set.unset(i);
+            }
+            anc = self.cold[anc as usize].parent;
+        }
         let i0 = self.intervals.len() as u32;
-        self.laminar.refine(&s.subs, &mut self.intervals);
-        let h = &mut self.hot[n as usize];
-        (h.i0, h.i1) = (i0, self.intervals.len() as u32);
-        h.flags |= flag::COMPILED;
+        self.laminar.refine(set, &mut self.intervals);
+        (i0, self.intervals.len() as u32)
     }
 }
 

@@ -4,10 +4,7 @@ use super::{flag, NodeId, Trie, BYPASS, DEAD};
 use crate::names::Sym;
 use crate::paths::index::PathIndex;
 use crate::paths::NONE;
-
-/// Visits after which a node's subscriptions are compiled to intervals. Before, it delivers through shared lists:
-/// most tag paths of irregular data are seen only a few times, and compiling costs more than that.
-const COMPILE_AFTER: u16 = 6;
+use crate::sorted::Sorter;
 
 impl Trie {
     pub fn begin(&mut self) {
@@ -16,7 +13,6 @@ impl Trie {
             run.message = 0;
             self.hot.iter_mut().for_each(|h| h.stamp = 0);
             run.path_stamp.fill(0);
-            self.scratch.set_stamp.fill(0);
         }
         run.message += 1;
         run.cur = 0;
@@ -112,34 +108,24 @@ impl Trie {
 
     /// Appends the subscriptions that the message satisfies, in no particular order. Ends the message.
     pub fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        // Compiling moves positions, so all of it comes before the first bit is set.
-        let visited = std::mem::take(&mut self.run.visited);
-        for &n in &visited {
-            let h = &mut self.hot[n as usize];
-            h.visits = h.visits.saturating_add(1);
-            if h.visits >= COMPILE_AFTER && h.flags & flag::COMPILED == 0 {
-                self.compile(index, n);
-            }
-        }
-        let message = self.run.message;
+        self.collect(index);
+        self.run.hits.drain(&self.laminar, out);
+    }
+
+    /// The same in ascending order.
+    pub fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
+        self.collect(index);
+        self.run.hits.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
+    }
+
+    /// Sets the positions of what the message satisfies.
+    fn collect(&mut self, index: &PathIndex) {
         let hits = &mut self.run.hits;
         hits.fit(&self.laminar);
-        self.scratch.set_stamp.resize(self.sets.len(), 0);
-        for &n in &visited {
-            let h = self.hot[n as usize];
-            if h.flags & flag::COMPILED != 0 {
-                for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
-                    hits.set(i);
-                }
-            } else {
-                let c = &self.cold[n as usize];
-                for &s in &self.refs[c.a0 as usize..c.a1 as usize] {
-                    if std::mem::replace(&mut self.scratch.set_stamp[s as usize], message) != message {
-                        for &p in self.sets.accepts(s) {
-                            index.subs(p, |sub| hits.set_one(self.laminar.position(sub)));
-                        }
-                    }
-                }
+        for &n in &self.run.visited {
+            let h = &self.hot[n as usize];
+            for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
+                hits.set(i);
             }
             if h.flags & flag::EXTRA != 0 {
                 for &i in &self.extra[&n] {
@@ -150,7 +136,5 @@ impl Trie {
         for &p in &self.run.late {
             index.subs(p, |sub| hits.set_one(self.laminar.position(sub)));
         }
-        hits.drain(&self.laminar, out);
-        self.run.visited = visited;
     }
 }

@@ -10,8 +10,9 @@ mod message;
 mod sync;
 
 use super::bypass::Bypass;
+use super::hits::Hits;
 use super::index::PathIndex;
-use super::laminar::{Hits, Interval, Laminar};
+use super::laminar::{Interval, Laminar};
 use super::segment::{Entry, Mask, Segment, LEAVES};
 use super::sets::{SetId, Sets};
 use super::tab::Tab;
@@ -35,12 +36,10 @@ mod flag {
     pub const LEAVES: u16 = 2;
     /// The node satisfies some path.
     pub const ACCEPTS: u16 = 4;
-    /// `intervals` is filled in.
-    pub const COMPILED: u16 = 8;
     /// The node has positions added since it was made.
-    pub const EXTRA: u16 = 16;
+    pub const EXTRA: u16 = 8;
     /// Some path may go on to the node's value.
-    pub const VALUES: u16 = 32;
+    pub const VALUES: u16 = 16;
 }
 
 /// What every visit reads.
@@ -48,7 +47,6 @@ mod flag {
 struct Hot {
     /// The message that last visited the node.
     stamp: u32,
-    visits: u16,
     flags: u16,
     /// Range of `intervals`.
     i0: u32,
@@ -126,10 +124,6 @@ struct Scratch {
     fresh: Vec<Entry>,
     state_stamp: Vec<u32>,
     state_epoch: u32,
-    set_stamp: Vec<u32>,
-    sub_stamp: Vec<u32>,
-    sub_epoch: u32,
-    subs: Vec<u32>,
     way: Way,
 }
 

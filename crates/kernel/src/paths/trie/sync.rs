@@ -44,11 +44,6 @@ impl Trie {
 
     /// A new segment: nodes keep their answers, and get their state sets again when a child is made.
     fn adopt(&mut self, index: &PathIndex) {
-        for n in 2..self.cold.len() as NodeId {
-            if self.hot[n as usize].flags & flag::COMPILED == 0 {
-                self.compile(index, n);
-            }
-        }
         self.segment = index.segment().clone();
         let (sets, root, origin) = Sets::new(&self.segment);
         self.sets = sets;
@@ -65,7 +60,6 @@ impl Trie {
         if (self.sets.mask(root) | d.inherited) & LEAVES != 0 {
             self.hot[0].flags |= flag::LEAVES;
         }
-        self.scratch.set_stamp.clear();
         self.scratch.state_stamp.clear();
         self.drop_aliases();
     }
@@ -80,8 +74,7 @@ impl Trie {
             self.laminar.push(sub);
         }
         // a class of its own, so that its position is one interval and stays
-        let mut own = vec![];
-        self.laminar.refine(&[sub], &mut own);
+        let own = self.laminar.isolate(sub);
         let steps = index.steps(path);
         let test = steps[steps.len() - 1].test();
         let mut way = std::mem::take(&mut self.scratch.way);
@@ -93,7 +86,7 @@ impl Trie {
                 continue;
             }
             if align::accepts(&index.names, steps, way.to(&self.cold, n)) {
-                self.extra.entry(n).or_default().extend(&own);
+                self.extra.entry(n).or_default().push(own);
                 self.extra_bytes += EXTRA_BYTES;
                 self.hot[n as usize].flags |= flag::ACCEPTS | flag::EXTRA;
             }
@@ -123,28 +116,27 @@ impl Trie {
     /// The paths outside the segment that the new node satisfies.
     pub(super) fn meet_delta(&mut self, index: &PathIndex, id: NodeId) -> u16 {
         let tags = self.scratch.way.to(&self.cold, id);
-        let mut subs = vec![];
+        let set = &mut self.run.hits;
+        set.fit(&self.laminar);
         self.delta_work += tags.len();
         index.delta_for(self.cold[id as usize].sym, |p| {
             self.delta_work += tags.len();
             if align::accepts(&index.names, index.steps(p), tags) {
-                index.subs(p, |s| subs.push(s));
+                index.subs(p, |sub| set.set_one(self.laminar.position(sub)));
             }
         });
-        if subs.is_empty() {
+        let mut intervals = vec![];
+        self.laminar.refine(set, &mut intervals);
+        if intervals.is_empty() {
             return 0;
         }
-        subs.sort_unstable();
-        subs.dedup();
-        let mut intervals = vec![];
-        self.laminar.refine(&subs, &mut intervals);
         self.extra_bytes += EXTRA_BYTES * intervals.len();
         self.extra.insert(id, intervals);
         flag::ACCEPTS | flag::EXTRA
     }
 
     /// Paths outside the segment have cost more here than moving them into it would: that takes a pass over all
-    /// paths, and every node is compiled.
+    /// paths, and new state sets for the nodes.
     pub fn is_overworked(&self, index: &PathIndex) -> bool {
         self.delta_work > 256 * (index.len() + 16 * self.len()) && !index.delta_is_empty()
     }
