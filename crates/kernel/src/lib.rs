@@ -5,6 +5,7 @@
 //! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message).
 
 pub mod engine;
+pub mod group;
 pub mod matcher;
 pub mod names;
 pub mod output;

@@ -20,8 +20,8 @@ use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 pub struct Matcher {
     reader: Reader,
     paths: Paths,
-    table: Table,
-    sorter: Sorter,
+    pub(crate) table: Table,
+    pub(crate) sorter: Sorter,
 }
 
 enum Paths {
@@ -32,9 +32,9 @@ enum Paths {
 
 /// The message as patterns see it.
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     nodes: Nodes,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     value: Vec<u8>,
     items: Vec<u32>,
     guards: Marks,
