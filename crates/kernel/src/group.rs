@@ -40,7 +40,7 @@ impl<'a> Group<'a> {
 
     /// There is no room for more messages.
     pub fn is_full(&self, matcher: &Matcher) -> bool {
-        matcher.table.scratch.pending.is_full()
+        matcher.table.scratch.is_full()
     }
 
     pub fn finish(self, matcher: &mut Matcher, engine: &Engine) {
@@ -64,6 +64,7 @@ impl<'a> Group<'a> {
             let messages = merge.ends.len() as u32;
             merge.close(messages, repeats);
         }
+        matcher.table.scratch.pending.end();
         if sorted {
             let mut start = from;
             for &end in &ends[first..] {

@@ -32,6 +32,12 @@ impl Pending {
         self.message = Some(0);
     }
 
+    /// From now on they are not; nothing must be left.
+    pub fn end(&mut self) {
+        debug_assert!(self.entries.is_empty());
+        (self.message, self.rows) = (None, 0);
+    }
+
     pub fn next_message(&mut self) {
         self.message = self.message.map(|m| m + 1);
     }
@@ -64,8 +70,8 @@ impl Pending {
         self.entries.truncate(len);
     }
 
-    /// Calls `select` bucket by bucket, then `each` message by message; messages are no longer grouped. `fetch` is told of
-    /// each bucket while the one before it is being looked at.
+    /// Calls `select` bucket by bucket, then `each` message by message. `fetch` is told of each bucket while the one
+    /// before it is being looked at.
     pub fn evaluate(
         &mut self,
         fetch: impl Fn(u32),
@@ -91,6 +97,6 @@ impl Pending {
         self.entries.clear();
         self.found.clear();
         self.found.shrink_to(1 << 20);
-        (self.message, self.rows) = (None, 0);
+        self.rows = 0;
     }
 }

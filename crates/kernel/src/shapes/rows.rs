@@ -101,6 +101,11 @@ impl Asked {
         self.rewind(Mark { checks: 0, numbers: 0, strings: 0, texts: 0, bytes: 0 });
     }
 
+    /// Bytes of all that is asked.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + 8 * (self.numbers.len() + self.strings.len() + self.texts.len()) + 32 * self.checks.len()
+    }
+
     pub fn push(&mut self, check: Check) {
         self.checks.push(check);
     }

@@ -616,3 +616,10 @@ pub struct Scratch {
     asked: Asked,
     pub pending: Pending,
 }
+
+impl Scratch {
+    /// Messages have put off as much as they may.
+    pub fn is_full(&self) -> bool {
+        self.pending.is_full() || self.asked.bytes() > 16 << 20
+    }
+}
