@@ -194,14 +194,13 @@ impl Asked {
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.clear();
         let first = self.checks[checks.range()].first().copied();
-        let ruled = match (rows.key, first) {
-            (Some(key), Some(check)) if rows.sorted > 0 && self.key_ranges(check, key, rows, &mut ranges) => {
-                ranges.len()
-            }
-            _ => 0,
+        let by_key = match (rows.key, first) {
+            (Some(key), Some(check)) => rows.sorted > 0 && self.key_ranges(check, key, rows, &mut ranges),
+            _ => false,
         };
+        let ruled = ranges.len(); // perhaps none: then no sorted row holds
         let subs = rows.block.subs();
-        ranges.push((if ruled > 0 { rows.sorted } else { 0 }, subs.len() as u32));
+        ranges.push((if by_key { rows.sorted } else { 0 }, subs.len() as u32));
         let all = &self.checks[checks.range()];
         for (i, &(from, to)) in ranges.iter().enumerate() {
             let checks = if i < ruled { &all[1..] } else { all };
