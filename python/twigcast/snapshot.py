@@ -20,7 +20,7 @@ from twigcast.sealed import Format
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-FORMAT = Format("snapshot", b"TWIGCAST", 2)
+FORMAT = Format("snapshot", b"TWIGCAST", 3)
 
 
 class Extra(NamedTuple):

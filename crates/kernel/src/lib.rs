@@ -6,6 +6,7 @@
 
 pub mod bits;
 pub mod engine;
+pub mod group;
 pub mod matcher;
 pub mod names;
 pub mod output;

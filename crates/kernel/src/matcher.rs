@@ -20,7 +20,7 @@ use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 pub struct Matcher {
     reader: Reader,
     paths: Paths,
-    table: Table,
+    pub(crate) table: Table,
 }
 
 enum Paths {
@@ -31,14 +31,14 @@ enum Paths {
 
 /// The message as patterns see it.
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     nodes: Nodes,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     value: Vec<u8>,
     items: Vec<u32>,
     guards: Marks,
     collector: Collector,
-    sorter: Sorter,
+    pub(crate) sorter: Sorter,
 }
 
 /// Which items the message has, for those that are asked for again.

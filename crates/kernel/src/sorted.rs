@@ -28,6 +28,21 @@ impl Sorter {
         self.drain(out);
     }
 
+    /// Sorts distinct numbers below `bound` in their place.
+    pub fn sort_within(&mut self, ids: &mut [u32], bound: usize) {
+        if ids.is_sorted() {
+            return;
+        }
+        if !Self::suits(ids.len(), bound) {
+            return ids.sort_unstable();
+        }
+        self.fit(bound);
+        self.add(ids);
+        let mut sorted = Vec::with_capacity(ids.len() + 64);
+        self.drain(&mut sorted);
+        ids.copy_from_slice(&sorted);
+    }
+
     /// Room for numbers below `bound`.
     pub fn fit(&mut self, bound: usize) {
         self.bits.resize(bound / 64 + 1, 0);

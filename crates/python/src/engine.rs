@@ -18,6 +18,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
+use twigcast_kernel::group::Group;
 use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
@@ -370,19 +371,49 @@ impl Engine {
     ) -> (ArrayRef, usize) {
         let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
-        let (errors, next) = self.each_row(rows, start, |kernel, matcher, xml| {
-            let read = match order {
-                Order::Ascending => matcher.read_sorted(kernel, xml, limits, &mut found),
-                Order::Any => matcher.read(kernel, xml, limits, &mut found),
-                Order::None => matcher.recognise(kernel, xml, limits),
-            };
-            offsets.push(found.len() as i32);
-            (read, found.len() < max_matches)
-        });
+        let (errors, next) = match order {
+            Order::None => self.each_row(rows, start, |kernel, matcher, xml| {
+                offsets.push(0);
+                (matcher.recognise(kernel, xml, limits), true)
+            }),
+            _ => self.each_group(rows, start, max_matches, limits, order == Order::Ascending, &mut found, &mut offsets),
+        };
         let item = Arc::new(Field::new("item", DataType::UInt32, false));
         let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
         let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
         (table(matches, errors), next)
+    }
+
+    /// As `each_row`, for the matches of messages alone.
+    #[allow(clippy::too_many_arguments)]
+    fn each_group(
+        &self,
+        rows: &Rows<'_>,
+        start: usize,
+        max_matches: usize,
+        limits: &Limits,
+        sorted: bool,
+        found: &mut Vec<u32>,
+        offsets: &mut Vec<i32>,
+    ) -> (Errors, usize) {
+        let mut errors = Errors::default();
+        let mut row = start;
+        while row < rows.len() && (row == start || found.len() < max_matches) {
+            self.with_matcher(|kernel, matcher| {
+                let mut group = Group::begin(matcher, found, offsets, sorted);
+                loop {
+                    let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
+                    errors.push(group.read(matcher, kernel, xml, limits).err());
+                    row += 1;
+                    let full = group.found.len() >= max_matches || group.is_full(matcher);
+                    if row == rows.len() || full || matcher.is_overworked(kernel) {
+                        break;
+                    }
+                }
+                group.finish(matcher, kernel);
+            });
+        }
+        (errors, row)
     }
 
     /// Calls `read` for the messages from row `start` on, until it says that there is no room for more. Answers what

@@ -17,6 +17,14 @@ pub enum Place {
     Strings(u32),
 }
 
+impl Place {
+    /// All rows of a bucket share the constant.
+    #[inline(always)]
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Place::FixedNumber(_) | Place::FixedString(_))
+    }
+}
+
 /// What the blocks of a shape look like.
 pub struct Layout {
     /// By slot.
@@ -40,11 +48,6 @@ impl Layout {
         });
         let places = places.collect();
         Layout { places, fixed, guards, numbers, strings }
-    }
-
-    /// All rows of a bucket share the constant.
-    pub fn is_fixed(&self, place: Place) -> bool {
-        matches!(place, Place::FixedNumber(_) | Place::FixedString(_))
     }
 
     fn head(&self) -> usize {
@@ -140,10 +143,7 @@ impl<'a> Block<'a> {
     #[inline]
     pub fn column(&self, place: Place) -> Column<'a> {
         let (at, width) = self.layout.column(place, self.room as usize);
-        let len = match place {
-            Place::FixedNumber(_) | Place::FixedString(_) => 1,
-            Place::Numbers(_) | Place::Strings(_) => self.len as usize,
-        };
+        let len = if place.is_fixed() { 1 } else { self.len as usize };
         let words = &self.words[at..at + width * len];
         match width {
             2 => Column::Numbers(words.as_chunks().0),
@@ -154,7 +154,7 @@ impl<'a> Block<'a> {
     /// Appends the constants of a row by slot: the bits of a number, or the number of a string.
     pub fn row(&self, i: usize, out: &mut Vec<u64>) {
         out.extend(self.layout.places.iter().map(|&place| {
-            let i = if matches!(place, Place::FixedNumber(_) | Place::FixedString(_)) { 0 } else { i };
+            let i = if place.is_fixed() { 0 } else { i };
             match self.column(place) {
                 Column::Numbers(c) => number(c[i]).to_bits(),
                 Column::Strings(c) => c[i] as u64,

@@ -8,6 +8,7 @@ pub mod block;
 pub mod bulk;
 pub mod columns;
 pub mod nodes;
+pub mod pending;
 pub mod program;
 pub mod rows;
 pub mod search;

@@ -101,6 +101,11 @@ impl Asked {
         self.rewind(Mark { checks: 0, numbers: 0, strings: 0, texts: 0, bytes: 0 });
     }
 
+    /// Bytes of all that is asked.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + 8 * (self.numbers.len() + self.strings.len() + self.texts.len()) + 32 * self.checks.len()
+    }
+
     pub fn push(&mut self, check: Check) {
         self.checks.push(check);
     }
@@ -145,7 +150,7 @@ impl Asked {
     pub fn strings_hold(&self, test: &Test, column: &[u32], matter: u64, constants: &Constants) -> u64 {
         match *test {
             Test::Is(id) => equal(id, column),
-            Test::IsNot(id) => !equal(id, column),
+            Test::IsNot(id) => !equal(id, column) & matter,
             Test::AnyString(span) => self.strings[span.range()].iter().fold(0, |mask, &id| mask | equal(id, column)),
             Test::Contains(span) => self.texts_hold(column, matter, constants, |c| {
                 let finder = memchr::memmem::Finder::new(c);
@@ -174,36 +179,37 @@ impl Asked {
     }
 
     /// Appends the subscriptions of the rows for which all checks hold. The first `sorted` rows are sorted by the key,
-    /// whose check is the first.
-    pub fn select(&mut self, checks: Span, rows: &Rows<'_>, constants: &Constants, out: &mut Vec<u32>) {
-        let subs = rows.block.subs();
+    /// whose check is the first; checks of constants that all rows share are the last.
+    pub fn select(&mut self, checks: Span, rows: &Rows<'_>, out: &mut Vec<u32>) {
+        let all = &self.checks[checks.range()];
+        let varied = all.iter().position(|c| c.place.is_fixed()).unwrap_or(all.len());
+        let holds = |check: &Check| match rows.block.column(check.place) {
+            Column::Numbers(c) => self.numbers_hold(&check.test, c) == 1,
+            Column::Strings(c) => self.strings_hold(&check.test, c, 1, rows.constants) == 1,
+        };
+        if !all[varied..].iter().all(holds) {
+            return;
+        }
+        let checks = Span { end: checks.start + varied as u32, ..checks };
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.clear();
-        let check = self.checks.get(checks.start as usize).copied();
-        let ruled = match (rows.key, check) {
-            (Some(key), Some(check)) if rows.sorted > 0 && self.key_ranges(check, key, rows, &mut ranges) => {
-                ranges.len()
-            }
-            _ => 0,
+        let first = self.checks[checks.range()].first().copied();
+        let by_key = match (rows.key, first) {
+            (Some(key), Some(check)) => rows.sorted > 0 && self.key_ranges(check, key, rows, &mut ranges),
+            _ => false,
         };
-        ranges.push((if ruled > 0 { rows.sorted } else { 0 }, subs.len() as u32));
+        let ruled = ranges.len(); // perhaps none: then no sorted row holds
+        let subs = rows.block.subs();
+        ranges.push((if by_key { rows.sorted } else { 0 }, subs.len() as u32));
         let all = &self.checks[checks.range()];
         for (i, &(from, to)) in ranges.iter().enumerate() {
             let checks = if i < ruled { &all[1..] } else { all };
-            self.select_range(checks, rows.block, from as usize..to as usize, subs, constants, out);
+            self.select_range(checks, rows, from as usize..to as usize, subs, out);
         }
         self.ranges = ranges;
     }
 
-    fn select_range(
-        &self,
-        checks: &[Check],
-        block: Block<'_>,
-        range: Range<usize>,
-        subs: &[u32],
-        constants: &Constants,
-        out: &mut Vec<u32>,
-    ) {
+    fn select_range(&self, checks: &[Check], rows: &Rows<'_>, range: Range<usize>, subs: &[u32], out: &mut Vec<u32>) {
         if checks.is_empty() {
             return out.extend(subs[range].iter().copied().filter(|&s| s != NONE));
         }
@@ -212,9 +218,9 @@ impl Asked {
             let n = STRIDE.min(range.end - at);
             let mut mask = u64::MAX >> (STRIDE - n);
             for check in checks {
-                mask &= match block.column(check.place) {
+                mask &= match rows.block.column(check.place) {
                     Column::Numbers(c) => self.numbers_hold(&check.test, &c[at..at + n]),
-                    Column::Strings(c) => self.strings_hold(&check.test, &c[at..at + n], mask, constants),
+                    Column::Strings(c) => self.strings_hold(&check.test, &c[at..at + n], mask, rows.constants),
                 };
                 if mask == 0 {
                     break;

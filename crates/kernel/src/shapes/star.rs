@@ -2,11 +2,14 @@
 //! (`/stock[symbol = "IBM"][price > 50][volume > 1000]`). The values are taken from the message once; what they ask of
 //! the constants of all subscriptions of a bucket is then checked column by column (`rows`).
 
-use super::block::{Block, Column, Place};
+use super::block::Place;
 use super::nodes::NodeIx;
-use super::program::{Op, Pred, Twig, Value};
-use super::rows::{Asked, Check, Span, Test};
+use super::program::{Node, Op, Pred, Test as NodeTest, Twig, Value};
+use super::rows::{Asked, Check, Mark, Span, Test};
 use super::search::{length, normalize_space, GaveUp, Message, Search};
+use super::store::Access;
+use crate::names::{Sym, NO_SYM};
+use crate::paths::Step;
 use crate::values::number::number;
 
 /// How a constant is compared with values.
@@ -19,21 +22,36 @@ enum Ask {
     StartsWith,
 }
 
-/// A comparison with the constants of a slot.
-#[derive(Clone, Copy)]
-struct Arm {
-    ask: Ask,
-    place: Place,
-}
-
 pub struct Star {
     /// From the document to the centre.
     trunk: Twig,
-    /// Values below the centre, each with its comparisons. Without slots.
-    arms: Vec<(Value, Vec<Arm>)>,
+    arms: Vec<Arm>,
     /// What else must hold at the centre; without slots.
     rest: Vec<Pred>,
     key: Option<Key>,
+    /// The arm that is the way to the bucket: it holds at one centre at least.
+    reached: Option<usize>,
+}
+
+/// A value below the centre, without slots, and its comparisons.
+struct Arm {
+    value: Value,
+    /// With constants that differ from row to row, and with such that all rows share.
+    varied: Vec<Comparison>,
+    fixed: Vec<Comparison>,
+    /// The forms in which the value is asked for.
+    as_number: bool,
+    as_string: bool,
+    as_text: bool,
+    /// It is that of the children of this name.
+    child: Sym,
+}
+
+/// A comparison with the constants of a slot.
+#[derive(Clone, Copy)]
+struct Comparison {
+    ask: Ask,
+    place: Place,
 }
 
 /// The comparison by whose constants rows are sorted: those that hold lie together. It is the first that is asked.
@@ -59,12 +77,14 @@ pub enum Order {
 #[derive(Default)]
 pub struct Scratch {
     centres: Vec<NodeIx>,
+    children: Vec<Child>,
+    fixed: Vec<Check>,
     bytes: Vec<u8>,
 }
 
 impl Star {
     /// The star that a pattern is, if it is one.
-    pub fn new(pred: &Pred, places: &[Place]) -> Option<Star> {
+    pub fn new(pred: &Pred, places: &[Place], access: &[Access]) -> Option<Star> {
         let (trunk, filters, below) = match pred {
             Pred::Exists(twig) => {
                 let centre = twig.nodes.iter().position(|n| !n.filters.is_empty())?;
@@ -83,7 +103,7 @@ impl Star {
             | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
-        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None };
+        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None, reached: None };
         for f in filters {
             star.add(f, places)?;
         }
@@ -91,6 +111,7 @@ impl Star {
             star.add(Pred::Exists(Twig { nodes: below }), places)?;
         }
         star.choose_key();
+        star.reached = star.arms.iter().position(|arm| star.is_reached(arm, places, access));
         (!star.arms.is_empty()).then_some(star)
     }
 
@@ -111,40 +132,62 @@ impl Star {
         if twig.nodes.iter().any(|n| n.filters.iter().any(has_slots)) {
             return None;
         }
-        let arm = Arm { ask, place: places[slot as usize] };
-        match self.arms.iter_mut().find(|(v, _)| *v == value) {
-            Some((_, arms)) => arms.push(arm),
-            None => self.arms.push((value, vec![arm])),
+        let arm = match self.arms.iter_mut().position(|a| a.value == value) {
+            Some(i) => &mut self.arms[i],
+            None => {
+                self.arms.push(Arm::new(value));
+                self.arms.last_mut()?
+            }
+        };
+        match ask {
+            Ask::Number(_) => arm.as_number = true,
+            Ask::Is | Ask::IsNot => arm.as_string = true,
+            Ask::Contains | Ask::StartsWith => arm.as_text = true,
         }
+        let place = places[slot as usize];
+        let list = if place.is_fixed() { &mut arm.fixed } else { &mut arm.varied };
+        list.push(Comparison { ask, place });
         Some(())
     }
 
-    /// Equality rules out most, then text, then bounds. The key's values come first, and its comparison before others.
+    /// Equality rules out most, then text, then bounds. The key's value comes first, and its comparison before others.
     fn choose_key(&mut self) {
         let mut best: Option<(u32, usize, usize, Key)> = None;
-        for (i, (_, arms)) in self.arms.iter().enumerate() {
-            for (j, arm) in arms.iter().enumerate() {
-                let (rank, order) = match (arm.ask, arm.place) {
-                    (_, Place::FixedNumber(_) | Place::FixedString(_)) | (Ask::IsNot | Ask::Number(Op::Ne), _) => {
-                        continue
-                    }
-                    (Ask::Is, _) => (0, Order::Id),
-                    (Ask::Number(Op::Eq), _) => (1, Order::Ascending),
-                    (Ask::StartsWith, _) => (2, Order::Prefix),
-                    (Ask::Contains, _) => (3, Order::Contained),
-                    (Ask::Number(Op::Gt | Op::Ge), _) => (4, Order::Ascending),
-                    (Ask::Number(Op::Lt | Op::Le), _) => (4, Order::Descending),
+        for (i, arm) in self.arms.iter().enumerate() {
+            for (j, c) in arm.varied.iter().enumerate() {
+                let (rank, order) = match c.ask {
+                    Ask::IsNot | Ask::Number(Op::Ne) => continue,
+                    Ask::Is => (0, Order::Id),
+                    Ask::Number(Op::Eq) => (1, Order::Ascending),
+                    Ask::StartsWith => (2, Order::Prefix),
+                    Ask::Contains => (3, Order::Contained),
+                    Ask::Number(Op::Gt | Op::Ge) => (4, Order::Ascending),
+                    Ask::Number(Op::Lt | Op::Le) => (4, Order::Descending),
                 };
                 if best.is_none_or(|b| rank < b.0) {
-                    best = Some((rank, i, j, Key { place: arm.place, order }));
+                    best = Some((rank, i, j, Key { place: c.place, order }));
                 }
             }
         }
         if let Some((_, i, j, key)) = best {
             self.arms.swap(0, i);
-            self.arms[0].1.swap(0, j);
+            self.arms[0].varied.swap(0, j);
             self.key = Some(key);
         }
+    }
+
+    /// Is the one comparison of this arm the access predicate?
+    fn is_reached(&self, arm: &Arm, places: &[Place], access: &[Access]) -> bool {
+        let (Value::Str { twig, first: false, normalize: false }, [], [c], [way]) =
+            (&arm.value, &arm.varied[..], &arm.fixed[..], access)
+        else {
+            return false;
+        };
+        let nodes = || self.trunk.nodes.iter().chain(&twig.nodes);
+        way.slot.is_some_and(|slot| places[slot as usize] == c.place)
+            && matches!(c.ask, Ask::Is | Ask::Number(Op::Eq))
+            && nodes().count() == way.path.len()
+            && nodes().zip(&way.path).all(|(node, step)| node.filters.is_empty() && node.is_step(*step))
     }
 
     pub fn key(&self) -> Option<Key> {
@@ -156,7 +199,6 @@ impl Star {
         &self,
         message: Message<'_>,
         fuel: u32,
-        block: Block<'_>,
         scratch: &mut Scratch,
         asked: &mut Asked,
         mut each: impl FnMut(&mut Asked, Span),
@@ -170,9 +212,10 @@ impl Star {
             centres.dedup();
         }
         let found = found.and_then(|_| {
+            let certain = if centres.len() == 1 { self.reached } else { None };
             for &centre in &centres {
                 let mark = asked.mark();
-                if self.ask_at(centre, &mut search, message, block, scratch, asked)? {
+                if self.ask_at(centre, certain, &mut search, message, scratch, asked)? {
                     let checks = asked.checks_since(mark);
                     each(asked, checks);
                 } else {
@@ -189,9 +232,9 @@ impl Star {
     fn ask_at(
         &self,
         centre: NodeIx,
+        certain: Option<usize>,
         search: &mut Search<'_>,
         message: Message<'_>,
-        block: Block<'_>,
         scratch: &mut Scratch,
         asked: &mut Asked,
     ) -> Result<bool, GaveUp> {
@@ -200,28 +243,44 @@ impl Star {
                 return Ok(false);
             }
         }
-        for (value, arms) in &self.arms {
-            let values = gather(search, message, value, arms, centre, scratch, asked)?;
-            for arm in arms {
-                let test = match asked.test(arm.ask, values) {
-                    Verdict::Never => return Ok(false),
-                    Verdict::Always => continue,
-                    Verdict::If(test) => test,
-                };
-                match arm.place {
-                    Place::FixedNumber(_) | Place::FixedString(_) => {
-                        let holds = match block.column(arm.place) {
-                            Column::Numbers(c) => asked.numbers_hold(&test, c) & 1 == 1,
-                            Column::Strings(c) => asked.strings_hold(&test, c, 1, message.constants) & 1 == 1,
-                        };
-                        if !holds {
-                            return Ok(false);
-                        }
+        scratch.children.clear();
+        scratch.children.resize(self.arms.len(), Child::None);
+        scratch.fixed.clear();
+        if self.arms.iter().any(|arm| arm.child != NO_SYM) {
+            let recs = &message.nodes.recs;
+            let (mut n, end) = (centre + 1, recs[centre as usize].end);
+            while n < end {
+                let r = &recs[n as usize];
+                for (arm, child) in self.arms.iter().zip(&mut scratch.children) {
+                    if r.sym == arm.child {
+                        *child = if *child == Child::None { Child::One(n) } else { Child::Many };
                     }
-                    place => asked.push(Check { place, test }),
+                }
+                n = r.end;
+            }
+        }
+        for (i, arm) in self.arms.iter().enumerate() {
+            if Some(i) == certain {
+                continue;
+            }
+            let values = arm.gather(scratch.children[i], search, message, centre, &mut scratch.bytes, asked)?;
+            for c in &arm.varied {
+                match asked.test(c.ask, values) {
+                    Verdict::Never => return Ok(false),
+                    Verdict::Always => {}
+                    Verdict::If(test) => asked.push(Check { place: c.place, test }),
+                }
+            }
+            for c in &arm.fixed {
+                match asked.test(c.ask, values) {
+                    Verdict::Never => return Ok(false),
+                    Verdict::Always => {}
+                    Verdict::If(test) => scratch.fixed.push(Check { place: c.place, test }),
                 }
             }
         }
+        // they are checked apart
+        scratch.fixed.iter().for_each(|&check| asked.push(check));
         Ok(true)
     }
 }
@@ -241,62 +300,83 @@ enum Verdict {
     If(Test),
 }
 
-/// The values of a path below the centre, in as many forms as are asked for.
-fn gather(
-    search: &mut Search<'_>,
-    message: Message<'_>,
-    value: &Value,
-    arms: &[Arm],
-    centre: NodeIx,
-    scratch: &mut Scratch,
-    asked: &mut Asked,
-) -> Result<Values, GaveUp> {
-    let mark = asked.mark();
-    let (twig, first, normalize) = match value {
-        Value::Count(twig) => {
-            let count = search.collect(twig, centre, &[])?.len();
-            asked.numbers.push(count as f64);
-            return Ok(asked.values_since(mark));
-        }
-        Value::Str { twig, first, normalize } | Value::Length { twig, first, normalize } => (twig, *first, *normalize),
-    };
-    let counted = matches!(value, Value::Length { .. });
-    let as_number = arms.iter().any(|a| matches!(a.ask, Ask::Number(_)));
-    let as_string = arms.iter().any(|a| matches!(a.ask, Ask::Is | Ask::IsNot));
-    let as_text = arms.iter().any(|a| matches!(a.ask, Ask::Contains | Ask::StartsWith));
-    let mut add = |raw: &[u8]| {
-        let normal;
-        let s = if normalize {
-            normal = normalize_space(raw);
-            &normal
-        } else {
-            raw
+/// The children of a name, where the value is theirs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Child {
+    None,
+    One(NodeIx),
+    Many,
+}
+
+impl Arm {
+    fn new(value: Value) -> Arm {
+        let child = match &value {
+            Value::Str { twig, first: false, normalize: false } => match &twig.nodes[..] {
+                [Node { test: NodeTest::Exactly(sym), deep: false, filters, .. }] if filters.is_empty() => *sym,
+                _ => NO_SYM,
+            },
+            _ => NO_SYM,
         };
-        if as_number {
-            asked.numbers.push(if counted { length(s) } else { number(s) });
-        }
-        if as_string {
-            asked.strings.push(message.constants.find(s).unwrap_or(u32::MAX));
-        }
-        if as_text {
-            asked.add_text(s);
-        }
-    };
-    let bytes = &mut scratch.bytes;
-    if twig.nodes.is_empty() {
-        add(message.nodes.value(message.src, centre, bytes));
-    } else if !first {
-        search.each(twig, centre, |n| add(message.nodes.value(message.src, n, bytes)))?;
-    } else {
-        let mut least = None;
-        search.each(twig, centre, |n| least = Some(least.map_or(n, |m: NodeIx| m.min(n))))?;
-        add(least.map_or(b"", |n| message.nodes.value(message.src, n, bytes)));
+        Arm { value, varied: vec![], fixed: vec![], as_number: false, as_string: false, as_text: false, child }
     }
-    Ok(asked.values_since(mark))
+
+    /// The values below the centre, in as many forms as are asked for.
+    fn gather(
+        &self,
+        child: Child,
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        centre: NodeIx,
+        bytes: &mut Vec<u8>,
+        asked: &mut Asked,
+    ) -> Result<Values, GaveUp> {
+        let mark = asked.mark();
+        let (twig, first, normalize) = match &self.value {
+            Value::Count(twig) => {
+                let count = search.collect(twig, centre, &[])?.len();
+                asked.numbers.push(count as f64);
+                return Ok(asked.values_since(mark));
+            }
+            Value::Str { twig, first, normalize } | Value::Length { twig, first, normalize } => {
+                (twig, *first, *normalize)
+            }
+        };
+        let mut add = |raw: &[u8]| {
+            let normal;
+            let s = if normalize {
+                normal = normalize_space(raw);
+                &normal
+            } else {
+                raw
+            };
+            if self.as_number {
+                let counted = matches!(self.value, Value::Length { .. });
+                asked.numbers.push(if counted { length(s) } else { number(s) });
+            }
+            if self.as_string {
+                asked.strings.push(message.constants.find(s).unwrap_or(u32::MAX));
+            }
+            if self.as_text {
+                asked.add_text(s);
+            }
+        };
+        match child {
+            Child::One(n) => add(message.nodes.value(message.src, n, bytes)),
+            Child::None if self.child != NO_SYM => {}
+            _ if twig.nodes.is_empty() => add(message.nodes.value(message.src, centre, bytes)),
+            _ if !first => search.each(twig, centre, |n| add(message.nodes.value(message.src, n, bytes)))?,
+            _ => {
+                let mut least = None;
+                search.each(twig, centre, |n| least = Some(least.map_or(n, |m: NodeIx| m.min(n))))?;
+                add(least.map_or(b"", |n| message.nodes.value(message.src, n, bytes)));
+            }
+        }
+        Ok(asked.values_since(mark))
+    }
 }
 
 impl Asked {
-    fn values_since(&self, mark: super::rows::Mark) -> Values {
+    fn values_since(&self, mark: Mark) -> Values {
         let (numbers, strings, texts) = self.since(mark);
         Values { numbers, strings, texts }
     }
@@ -332,6 +412,13 @@ impl Asked {
             Ask::Contains => Verdict::If(Test::Contains(values.texts)),
             Ask::StartsWith => Verdict::If(Test::StartsWith(values.texts)),
         }
+    }
+}
+
+impl Node {
+    /// Is it this step of a path? (Not every step that means the same is recognised.)
+    fn is_step(&self, step: Step) -> bool {
+        self.deep == step.descendant() && self.test == NodeTest::Exactly(step.test())
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::block::{number, Arena, Block, BlockMut, Column, Layout};
 use super::bulk::Bulk;
+use super::pending::Pending;
 use super::program::Program;
 use super::rows::{Asked, Rows};
 use super::search::{Message, Search};
@@ -103,7 +104,7 @@ impl Store {
         let guard_slots: Box<[u32]> = guards.iter().filter_map(|g| g.slot).collect();
         let is_fixed = |slot| access.iter().any(|a| a.slot == Some(slot));
         let layout = Layout::new(&program.slots, is_fixed, guard_slots.len() as u32);
-        let star = Star::new(&program.pred, &layout.places);
+        let star = Star::new(&program.pred, &layout.places, &access);
         let key = star.as_ref().and_then(Star::key);
         self.shapes.push(Shape {
             program,
@@ -226,9 +227,7 @@ impl Store {
                 Column::Strings(c) if c.iter().any(|&id| id as usize >= constants.len()) => {
                     return Err("a string that is not known");
                 }
-                Column::Numbers(c)
-                    if s.layout.is_fixed(place) && number(c[0]).to_bits() != (number(c[0]) + 0.0).to_bits() =>
-                {
+                Column::Numbers(c) if place.is_fixed() && number(c[0]).to_bits() != (number(c[0]) + 0.0).to_bits() => {
                     return Err("a number in another form than the usual");
                 }
                 _ => {}
@@ -487,25 +486,28 @@ impl Store {
         let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
         if let (Some(star), true) = (&shape.star, b.len > 1) {
             let from = out.len();
-            let rows = Rows {
-                block,
-                key: shape.key,
-                sorted: b.sorted,
-                texts: self.texts.get(&bucket),
-                constants: message.constants,
-            };
-            scratch.asked.clear();
+            let Scratch { star: memory, asked, pending, .. } = scratch;
+            let (mark, first) = (asked.mark(), pending.len());
+            let later = pending.takes(b.len);
             let mut centres = 0;
-            let asked = star.ask(message, fuel, block, &mut scratch.star, &mut scratch.asked, |asked, checks| {
-                asked.select(checks, &rows, message.constants, out);
+            let done = star.ask(message, fuel, memory, asked, |asked, checks| {
                 centres += 1;
+                if later {
+                    pending.push(bucket, b.len, checks);
+                } else {
+                    asked.select(checks, &self.rows(bucket, message.constants), out);
+                }
             });
-            if asked.is_ok() {
-                if centres > 1 {
+            if !later || done.is_err() {
+                asked.rewind(mark);
+            }
+            if done.is_ok() {
+                if centres > 1 && !later {
                     dedup(out, from);
                 }
                 return;
             }
+            pending.truncate(first);
             out.truncate(from);
         }
         for (i, &sub) in block.subs().iter().enumerate().filter(|(_, &sub)| sub != NONE) {
@@ -516,6 +518,25 @@ impl Store {
                 out.push(sub);
             }
         }
+    }
+
+    fn rows<'a>(&'a self, bucket: u32, constants: &'a Constants) -> Rows<'a> {
+        let b = &self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let texts = if self.texts.is_empty() { None } else { self.texts.get(&bucket) };
+        Rows { block: block(&self.arena, &shape.layout, b), key: shape.key, sorted: b.sorted, texts, constants }
+    }
+
+    /// Checks what messages have left for later, bucket by bucket; then `each` is called for what each of them left, in
+    /// their order, with the subscriptions that it satisfies.
+    pub fn evaluate_pending(&self, constants: &Constants, scratch: &mut Scratch, each: impl FnMut(u32, &[u32])) {
+        let Scratch { asked, pending, .. } = scratch;
+        let fetch = |bucket: u32| {
+            let b = &self.buckets[bucket as usize];
+            fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.room)));
+        };
+        pending.evaluate(fetch, |bucket, checks, out| asked.select(checks, &self.rows(bucket, constants), out), each);
+        asked.clear();
     }
 
     pub fn len(&self) -> usize {
@@ -561,8 +582,21 @@ fn rank(order: Order, x: f64) -> u64 {
     bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
 }
 
+/// Asks the processor to have these words, if they are not too many, at hand soon.
+fn fetch(words: &[u32]) {
+    const MOST: usize = 8192;
+    #[cfg(target_arch = "x86_64")]
+    for line in words[..words.len().min(MOST)].chunks(16) {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, MOST);
+}
+
 /// Sorts the end of a list and leaves each item there once.
-fn dedup(list: &mut Vec<u32>, from: usize) {
+pub fn dedup(list: &mut Vec<u32>, from: usize) {
     list[from..].sort_unstable();
     let mut kept = from;
     for i in from..list.len() {
@@ -580,4 +614,12 @@ pub struct Scratch {
     row: Vec<u64>,
     star: star::Scratch,
     asked: Asked,
+    pub pending: Pending,
+}
+
+impl Scratch {
+    /// Messages have put off as much as they may.
+    pub fn is_full(&self) -> bool {
+        self.pending.is_full() || self.asked.bytes() > 16 << 20
+    }
 }
