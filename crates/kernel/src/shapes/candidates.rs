@@ -101,7 +101,11 @@ impl Candidates {
     /// Appends the subscriptions of the other buckets that the message satisfies.
     pub fn check(&mut self, message: Message<'_>, out: &mut Vec<u32>) {
         self.sets.begin(&self.dag, message.nodes.len());
-        for &entry in &self.reached {
+        for (i, &entry) in self.reached.iter().enumerate() {
+            // they lie apart, and it is known well ahead which come
+            if let Some(&later) = self.reached.get(i + 8) {
+                fetch(&self.words[later as usize]);
+            }
             let (&guards, rest) = self.words[entry as usize..].split_first().unwrap_or((&0, &[]));
             let (guards, rest) = rest.split_at(guards as usize);
             if !guards.iter().all(|&g| self.guards[g as usize] == self.message) {
@@ -162,6 +166,19 @@ impl Candidates {
         }
         Some(entry as u32)
     }
+}
+
+/// Asks the processor to have a word at hand soon.
+#[inline(always)]
+fn fetch(word: &u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
 }
 
 fn push_pattern(dag: &Dag, pattern: ExprId, words: &mut Vec<u32>) {

@@ -34,12 +34,13 @@ pub struct Check {
     pub normalize: bool,
 }
 
-/// A list of expressions; equal lists lie in the same place.
+/// A list of expressions, by where its length lies; equal lists lie in the same place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct List {
-    start: u32,
-    len: u32,
-}
+pub struct List(u32);
+
+/// Number of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CheckId(u32);
 
 /// A set of nodes. What is said of nodes that an expression is not asked about (those that fail the test of the step it
 /// filters) means nothing.
@@ -52,7 +53,7 @@ pub enum Expr {
     /// Those of a set whose value passes.
     Valued {
         of: ExprId,
-        check: Check,
+        check: CheckId,
     },
     And(List),
     Or(List),
@@ -86,18 +87,20 @@ pub enum Expr {
     First {
         of: ExprId,
         steps: List,
-        check: Check,
+        check: CheckId,
     },
-    /// Those of a set from which the steps find so many nodes.
+    /// Those of a set from which the steps find so many nodes: their number is asked, and not a value.
     Count {
         of: ExprId,
         steps: List,
-        op: Op,
-        n: u64,
+        check: CheckId,
     },
     /// The document, if the sets have a node in common.
     Meet(List),
 }
+
+// A message asks for many that lie apart: the smaller, the more of them are at hand.
+const _: () = assert!(size_of::<Expr>() == 16);
 
 pub const NOTHING: ExprId = 0;
 pub const EVERYTHING: ExprId = 1;
@@ -110,6 +113,8 @@ pub struct Dag {
     ids: HashMap<Expr, ExprId>,
     lists: Vec<u32>,
     list_ids: HashTable<List>,
+    checks: Vec<Check>,
+    check_ids: HashMap<Check, CheckId>,
     hasher: DefaultHashBuilder,
 }
 
@@ -121,6 +126,8 @@ impl Default for Dag {
             ids: HashMap::new(),
             lists: vec![],
             list_ids: HashTable::new(),
+            checks: vec![],
+            check_ids: HashMap::new(),
             hasher: DefaultHashBuilder::default(),
         };
         for constant in [Expr::Nothing, Expr::Everything, Expr::Document] {
@@ -138,7 +145,12 @@ impl Dag {
 
     #[inline(always)]
     pub fn list(&self, list: List) -> &[u32] {
-        &self.lists[list.start as usize..(list.start + list.len) as usize]
+        list_at(&self.lists, list)
+    }
+
+    #[inline(always)]
+    pub fn check(&self, check: CheckId) -> Check {
+        self.checks[check.0 as usize]
     }
 
     #[inline]
@@ -208,7 +220,7 @@ impl Dag {
         if centre < last {
             meet.push(self.leading_to(&nodes[centre + 1..], check, row));
         } else if let Some(check) = check {
-            let of = self.add(Expr::Test(nodes[centre].test));
+            let (of, check) = (self.add(Expr::Test(nodes[centre].test)), self.add_check(check));
             meet.push(self.add(Expr::Valued { of, check }));
         }
         meet.sort_unstable();
@@ -242,8 +254,9 @@ impl Dag {
             Pred::NodeIs(test) => self.add(Expr::Test(*test)),
             Pred::Position { of, op, n } => self.add(Expr::Position { of: *of, op: *op, n: *n as u32 }),
             Pred::Number { value: Value::Count(twig), op, slot } => {
-                let (steps, n) = (self.steps(twig, row), row[*slot as usize]);
-                self.add(Expr::Count { of, steps, op: *op, n })
+                let question = Question::Number(*op, row[*slot as usize]);
+                let (steps, check) = (self.steps(twig, row), self.add_check(Check { question, normalize: false }));
+                self.add(Expr::Count { of, steps, check })
             }
             Pred::Text { value, .. }
             | Pred::Number { value, .. }
@@ -252,14 +265,15 @@ impl Dag {
                 let (Value::Str { twig, first, .. } | Value::Length { twig, first, .. }) = value else {
                     return NOTHING;
                 };
-                let Some(check) = check(pred, row) else { return NOTHING };
+                let Some(asked) = check(pred, row) else { return NOTHING };
+                let check = self.add_check(asked);
                 if twig.nodes.is_empty() {
                     self.add(Expr::Valued { of, check })
                 } else if *first {
                     let steps = self.steps(twig, row);
                     self.add(Expr::First { of, steps, check })
                 } else {
-                    self.leading_to(&twig.nodes, Some(check), row)
+                    self.leading_to(&twig.nodes, Some(asked), row)
                 }
             }
         }
@@ -271,6 +285,7 @@ impl Dag {
         for (i, node) in nodes.iter().enumerate().rev() {
             let mut of = self.add(Expr::Test(node.test));
             if let (Some(check), true) = (check, i + 1 == nodes.len()) {
+                let check = self.add_check(check);
                 of = self.add(Expr::Valued { of, check });
             }
             let mut with = vec![goal];
@@ -385,19 +400,33 @@ impl Dag {
         id
     }
 
+    fn add_check(&mut self, check: Check) -> CheckId {
+        let checks = &mut self.checks;
+        *self.check_ids.entry(check).or_insert_with(|| {
+            checks.push(check);
+            CheckId(checks.len() as u32 - 1)
+        })
+    }
+
     fn intern(&mut self, items: &[u32]) -> List {
         let hash = self.hasher.hash_one(items);
-        let at = |list: &List| list.start as usize..(list.start + list.len) as usize;
         let lists = &self.lists;
-        if let Some(&list) = self.list_ids.find(hash, |l| &lists[at(l)] == items) {
+        if let Some(&list) = self.list_ids.find(hash, |&l| list_at(lists, l) == items) {
             return list;
         }
-        let list = List { start: self.lists.len() as u32, len: items.len() as u32 };
+        let list = List(self.lists.len() as u32);
+        self.lists.push(items.len() as u32);
         self.lists.extend_from_slice(items);
         let (lists, hasher) = (&self.lists, &self.hasher);
-        self.list_ids.insert_unique(hash, list, |l| hasher.hash_one(&lists[at(l)]));
+        self.list_ids.insert_unique(hash, list, |&l| hasher.hash_one(list_at(lists, l)));
         list
     }
+}
+
+#[inline(always)]
+fn list_at(lists: &[u32], list: List) -> &[u32] {
+    let start = list.0 as usize + 1;
+    &lists[start..start + lists[start - 1] as usize]
 }
 
 /// What a comparison asks of each value.

@@ -215,7 +215,7 @@ impl Sets {
                 }
             }
             Expr::Valued { of, check } => {
-                let values = &mut self.values;
+                let (values, check) = (&mut self.values, dag.check(check));
                 each(set(of).unwrap_or(&[]), |n| {
                     if values.pass(message, n, check) {
                         insert(out, n);
@@ -277,6 +277,18 @@ impl Sets {
                             }
                         });
                         out.iter_mut().zip(to).for_each(|(a, b)| *a &= b);
+                    } else if size(to) > 4 * size(from) {
+                        // few parents of many children in all, as with `*`
+                        each(from, |n| {
+                            let end = recs[n as usize].end;
+                            let mut child = n + 1;
+                            while child < end {
+                                if has(to, child) {
+                                    insert(out, child);
+                                }
+                                child = recs[child as usize].end;
+                            }
+                        });
                     } else {
                         each(to, |n| {
                             if n != 0 && has(from, recs[n as usize].parent) {
@@ -296,7 +308,7 @@ impl Sets {
                 }
             }
             Expr::First { of, steps, check } => {
-                let values = &mut self.values;
+                let (values, check) = (&mut self.values, dag.check(check));
                 let empty = pass(message, b"", check);
                 each_context(message, set(of), dag.list(steps), &set, |n, found| {
                     if found.first().map_or(empty, |&f| values.pass(message, f, check)) {
@@ -304,9 +316,11 @@ impl Sets {
                     }
                 });
             }
-            Expr::Count { of, steps, op, n: number } => {
+            Expr::Count { of, steps, check } => {
+                let Question::Number(op, number) = dag.check(check).question else { return EMPTY };
+                let number = f64::from_bits(number);
                 each_context(message, set(of), dag.list(steps), &set, |n, found| {
-                    if op.holds(found.len() as f64, f64::from_bits(number)) {
+                    if op.holds(found.len() as f64, number) {
                         insert(out, n);
                     }
                 });
@@ -481,6 +495,10 @@ fn has(set: &[u64], n: NodeIx) -> bool {
 #[inline(always)]
 fn insert(set: &mut [u64], n: NodeIx) {
     set[n as usize / 64] |= 1 << (n % 64);
+}
+
+fn size(set: &[u64]) -> u32 {
+    set.iter().map(|w| w.count_ones()).sum()
 }
 
 /// Inserts the nodes from `from` up to `to`.
