@@ -47,7 +47,7 @@ const PATTERN: u32 = u32::MAX;
 impl Candidates {
     /// A message ends; `bound` is one past the highest item. Items in `changed` may be others now; `None`: any may.
     pub fn begin(&mut self, bound: usize, changed: Option<&[u32]>) {
-        if changed.is_none() || self.dag.len() > MAX_EXPRESSIONS || self.words.len() > MAX_WORDS {
+        if changed.is_none() || self.dag.size() > MAX_EXPRESSIONS || self.words.len() > MAX_WORDS {
             *self = Candidates::default();
         }
         for &item in changed.unwrap_or(&[]) {

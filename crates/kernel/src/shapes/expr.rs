@@ -158,7 +158,8 @@ impl Dag {
         self.counts[id as usize]
     }
 
-    pub fn len(&self) -> usize {
+    /// How many expressions there are.
+    pub fn size(&self) -> usize {
         self.exprs.len()
     }
 
@@ -177,7 +178,7 @@ impl Dag {
                 let part = self.pattern(p, row);
                 self.not(part)
             }
-            Pred::Exists(twig) => self.from_document(twig, None, row),
+            Pred::Exists(twig) => self.finds(twig, None, row),
             Pred::Position { of, op, n } if position_holds(*of, *op, *n, (1, 1)) => EVERYTHING,
             Pred::Position { .. } => NOTHING,
             Pred::Text { value, .. }
@@ -187,7 +188,7 @@ impl Dag {
                 (Value::Str { twig, first: false, .. } | Value::Length { twig, first: false, .. }, Some(check))
                     if !twig.nodes.is_empty() =>
                 {
-                    self.from_document(twig, Some(check), row)
+                    self.finds(twig, Some(check), row)
                 }
                 _ => self.pred(pred, DOCUMENT, row),
             },
@@ -206,7 +207,7 @@ impl Dag {
     }
 
     /// Does the twig find a node from the document (one whose value passes)?
-    fn from_document(&mut self, twig: &Twig, check: Option<Check>, row: Row<'_>) -> ExprId {
+    fn finds(&mut self, twig: &Twig, check: Option<Check>, row: Row<'_>) -> ExprId {
         let nodes = &twig.nodes;
         let Some(last) = nodes.len().checked_sub(1) else { return EVERYTHING };
         let centre = nodes.iter().position(|n| !n.filters.is_empty()).unwrap_or(last);

@@ -64,8 +64,8 @@ pub struct Sets {
 impl Sets {
     /// A message begins, for the patterns that there are.
     pub fn begin(&mut self, dag: &Dag, nodes: usize) {
-        if self.known.len() < dag.len() {
-            self.known.resize(dag.len() + dag.len() / 2, Known::default());
+        if self.known.len() < dag.size() {
+            self.known.resize(dag.size() + dag.size() / 2, Known::default());
         }
         self.nodes = nodes;
         self.width = nodes.div_ceil(64);
