@@ -66,6 +66,33 @@ def test_hundred_thousand_pairs_agree_with_libxml2(exprs: list[ast.Expr], seed: 
     check(exprs, seed, documents=6)
 
 
+@pytest.mark.parametrize("mode", ["trie", "nfa"])
+def test_what_a_matcher_remembers_of_subscriptions_goes_with_them(mode: str) -> None:
+    """Numbers of removed subscriptions are used again, for other shapes and constants."""
+    source = random.Random(7)
+    shapes = [
+        "//a[b = {0}]/c",
+        "//a[@x = '{0}'][c]",
+        "//b[c != {0}]",
+        "//a[c][{0}]",
+        "/a[b[c > {0}]]//c",
+        "//b[@x = '{0}']",
+    ]
+    engine = Engine(mode=mode)
+    oracles: dict[int, etree.XPath] = {}
+    for number in range(400):
+        query = source.choice(shapes).format(source.randint(1, 3))
+        engine.add(query, id=number)
+        oracles[number] = etree.XPath(f"boolean({query})")
+        if number % 3:
+            gone = source.choice(sorted(oracles))
+            engine.remove(gone)
+            del oracles[gone]
+        xml = document(source)
+        tree = etree.ElementTree(etree.fromstring(xml))
+        assert set(engine.match(xml)) == {i for i, oracle in oracles.items() if oracle(tree)}
+
+
 @pytest.mark.parametrize(
     "queries", [("string-length(@x) = 3", "string-length(@x) = 0"), ("count(@x) > 1", "count(@x) > -1")]
 )

@@ -11,6 +11,7 @@ use crate::paths::fsm::Fsms;
 use crate::paths::index::PathIndex;
 use crate::paths::nfa::Nfa;
 use crate::paths::{PathId, Step};
+use crate::shapes::candidates::Item;
 use crate::shapes::program::{Program, Slot};
 use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
@@ -38,7 +39,7 @@ pub const FUEL: u32 = 16;
 pub struct Engine {
     mode: Mode,
     pub(crate) cache_bytes: usize,
-    /// Nodes that the search for a witness may visit per message node before the bulk evaluation takes over.
+    /// Nodes that the search for a witness may visit per message node before the evaluation by sets takes over.
     pub(crate) fuel: u32,
     pub(crate) index: PathIndex,
     pub(crate) nfa: Nfa,
@@ -57,6 +58,34 @@ pub struct Engine {
     pub(crate) more: HashMap<u32, Vec<PathId>>,
     pub(crate) free: Vec<u32>,
     pub(crate) subscriptions: usize,
+    pub(crate) changed: Changed,
+}
+
+/// Items that may be other than they were: matchers drop what they know of them.
+#[derive(Default)]
+pub(crate) struct Changed {
+    items: Vec<u32>,
+    /// How many there were before these.
+    before: u64,
+}
+
+impl Changed {
+    /// More than this many back, matchers had better start afresh.
+    const KEPT: usize = 1 << 16;
+
+    fn push(&mut self, item: u32) {
+        if self.items.len() == Self::KEPT {
+            self.before += self.items.len() as u64;
+            self.items.clear();
+        }
+        self.items.push(item);
+    }
+
+    /// Those after the first `seen`, which becomes the number of all; `None` if they are not known any more.
+    pub(crate) fn since(&self, seen: &mut u64) -> Option<&[u32]> {
+        let from = std::mem::replace(seen, self.before + self.items.len() as u64);
+        self.items.get(from.checked_sub(self.before)? as usize..)
+    }
 }
 
 /// What a number stands for.
@@ -98,6 +127,7 @@ impl Engine {
             more: HashMap::new(),
             free: vec![],
             subscriptions: 0,
+            changed: Changed::default(),
         }
     }
 
@@ -189,6 +219,7 @@ impl Engine {
         self.more.remove(&item);
         self.numbers[item as usize] = Number::Free;
         self.free.push(item);
+        self.changed.push(item);
     }
 
     /// A shape: a program in its encoding, the ways to reach it, further paths that it needs, and whether these and the
@@ -249,6 +280,7 @@ impl Engine {
             }
             None => self.open_bucket(shape, row)?,
         };
+        self.changed.push(self.store.bucket(bucket).item);
         let row = self.store.push(bucket, row, sub);
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
@@ -278,6 +310,7 @@ impl Engine {
     /// Takes a row out of its bucket, and the bucket out of the path engine with its last row.
     fn remove_row(&mut self, bucket: u32, row: u32) {
         let shape = self.store.shape_of(bucket);
+        self.changed.push(self.store.bucket(bucket).item);
         let (moved, gone) = self.store.take(bucket, row);
         if let Some(moved) = moved {
             self.numbers[moved as usize] = Number::Row { bucket, row };
@@ -398,6 +431,15 @@ impl Engine {
         self.wanted.remove(sub);
         self.subscriptions -= 1;
         true
+    }
+
+    /// What an item of the path engine is.
+    pub(crate) fn item(&self, number: u32) -> Item {
+        match self.number_of(number) {
+            Number::Bucket(b) => Item::Bucket(b),
+            Number::Guard { .. } => Item::Guard,
+            _ => Item::Subscription,
+        }
     }
 
     pub(crate) fn number_of(&self, number: u32) -> Number {

@@ -1,7 +1,7 @@
 //! One thread's matching: a message's events drive the path engine and fill the node table; when the message is whole,
 //! the buckets that its paths reached are checked.
 
-use crate::engine::{Engine, Mode, Number};
+use crate::engine::{Engine, Mode};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Collector, Results};
 use crate::paths::fsm::{self, Fsms};
@@ -9,6 +9,7 @@ use crate::paths::index::PathIndex;
 use crate::paths::nfa::{self, Nfa};
 use crate::paths::trie::Trie;
 use crate::paths::PathId;
+use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place};
 use crate::shapes::search::Message;
 use crate::shapes::store::Scratch;
@@ -36,37 +37,11 @@ pub(crate) struct Table {
     pub(crate) scratch: Scratch,
     value: Vec<u8>,
     items: Vec<u32>,
-    guards: Marks,
+    candidates: Candidates,
+    /// Changes of items heard of.
+    changes: u64,
     collector: Collector,
     pub(crate) sorter: Sorter,
-}
-
-/// Which items the message has, for those that are asked for again.
-#[derive(Default)]
-struct Marks {
-    message: u32,
-    stamp: Vec<u32>,
-}
-
-impl Marks {
-    fn begin(&mut self, bound: usize) {
-        if self.message == u32::MAX {
-            self.stamp.fill(0);
-            self.message = 0;
-        }
-        self.message += 1;
-        self.stamp.resize(bound, 0);
-    }
-
-    #[inline(always)]
-    fn mark(&mut self, item: u32) {
-        self.stamp[item as usize] = self.message;
-    }
-
-    #[inline(always)]
-    fn holds(&self, item: u32) -> bool {
-        self.stamp[item as usize] == self.message
-    }
 }
 
 enum Deliver<'a> {
@@ -503,7 +478,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return;
         }
         let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, guards, collector, sorter, .. } = self.table;
+        let Table { nodes, scratch, items, candidates, changes, collector, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -514,26 +489,21 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         nodes.finish();
         items.clear();
         self.paths.deliver(index, items);
-        // Buckets go to the front of the list; subscriptions to paths are done; guards that hold are marked.
         let from = self.out.len();
-        let mut buckets = 0;
-        guards.begin(self.engine.bound());
-        for i in 0..items.len() {
-            match self.engine.number_of(items[i]) {
-                Number::Bucket(b) => {
-                    items[buckets] = b;
-                    buckets += 1;
-                }
-                Number::Guard { .. } => guards.mark(items[i]),
-                _ => self.out.push(items[i]),
+        candidates.begin(self.engine.bound(), self.engine.changed.since(changes));
+        for &item in &*items {
+            if candidates.reach(store, item, |item| self.engine.item(item)) {
+                self.out.push(item);
             }
         }
-        if buckets > 0 || matches!(self.deliver, Deliver::Results(_)) {
+        let check = candidates.any();
+        if check || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
         }
         let message = Message { src, nodes, names: &index.names, constants };
-        for &b in &items[..buckets] {
-            if store.guards(b).all(|g| guards.holds(g)) {
+        if check {
+            candidates.check(message, self.out);
+            for b in candidates.stored(store) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }

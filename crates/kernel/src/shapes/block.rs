@@ -134,6 +134,11 @@ impl<'a> Block<'a> {
         &self.words[self.layout.fixed as usize..self.layout.head()]
     }
 
+    /// The rows with a subscription, and these.
+    pub fn live(&self) -> impl Iterator<Item = (usize, u32)> + 'a {
+        self.subs().iter().copied().enumerate().filter(|&(_, sub)| sub != NONE)
+    }
+
     pub fn subs(&self) -> &'a [u32] {
         let at = self.layout.subs(self.room as usize);
         &self.words[at..at + self.len as usize]

@@ -1,17 +1,20 @@
 //! Tree patterns: what a subscription asks of a message beyond one linear path.
 //!
 //! [`program`] is a pattern with numbered slots for its constants, so that all subscriptions of one shape share it;
-//! [`nodes`] is the message as a flat table; [`search`] and [`bulk`] evaluate the one over the other. [`select`] finds the
-//! nodes that a matched subscription asks for.
+//! [`nodes`] is the message as a flat table; [`expr`] is what the patterns of all subscriptions are made
+//! of, [`shared`] evaluates that over a message, [`candidates`] remembers what to evaluate. [`search`] evaluates one pattern alone, and [`select`] finds the nodes
+//! that a matched subscription asks for.
 
 pub mod block;
-pub mod bulk;
+pub mod candidates;
 pub mod columns;
+pub mod expr;
 pub mod nodes;
 pub mod pending;
 pub mod program;
 pub mod rows;
 pub mod search;
 pub mod select;
+pub mod shared;
 pub mod star;
 pub mod store;

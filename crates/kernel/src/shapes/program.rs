@@ -3,7 +3,7 @@
 use crate::names::{is_attribute, is_element, Names, Sym, ANY, ANY_ATTRIBUTE, NODE, NO_SYM};
 use crate::paths::Step;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     Eq,
     Ne,
@@ -28,7 +28,7 @@ impl Op {
 }
 
 /// What is counted by a positional filter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Counted {
     Position,
     Last,
@@ -87,7 +87,7 @@ pub struct Twig {
 }
 
 /// What a node must be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Test {
     /// A name, or text, a comment or a PI.
     Exactly(Sym),

@@ -1,5 +1,5 @@
 //! A pattern over one message, node at a time: depth-first, stopping at the first witness. Fast where witnesses or
-//! failures are near, as they are in most messages; where they are not it gives up, and `bulk` decides.
+//! failures are near, as they are in most messages; where they are not it gives up, and `shared` decides.
 
 use super::nodes::{NodeIx, Nodes};
 use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};

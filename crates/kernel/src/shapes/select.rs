@@ -1,10 +1,10 @@
 //! What subscriptions select. A *selector* is the part that all subscriptions of one shape share; with the constants of
 //! a row it is a *selection*, which equal subscriptions share. It is evaluated only for messages that match.
 
-use super::bulk::Bulk;
 use super::nodes::NodeIx;
 use super::program::{Counted, Op, Pred, Program, Slot, Twig};
 use super::search::{position_holds, GaveUp, Message, Row, Search};
+use super::shared::Shared;
 use crate::names::Names;
 use hashbrown::HashMap;
 
@@ -46,9 +46,8 @@ impl Selector {
         let mut found = vec![];
         for (guard, twig) in &self.parts {
             found.extend(part(message, fuel, row, guard, twig).unwrap_or_else(|GaveUp| {
-                let bulk = Bulk::new(message, row);
-                if bulk.holds(guard) {
-                    bulk.select(twig)
+                if Shared::holds(message, guard, row) {
+                    Shared::select(message, twig, row)
                 } else {
                     vec![]
                 }

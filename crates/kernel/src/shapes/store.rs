@@ -3,11 +3,11 @@
 //! by a path that must be there, with the constant as its last step where there is one (the access predicate).
 
 use super::block::{number, Arena, Block, BlockMut, Column, Layout};
-use super::bulk::Bulk;
 use super::pending::Pending;
-use super::program::Program;
+use super::program::{Pred, Program};
 use super::rows::{Asked, Rows};
-use super::search::{Message, Search};
+use super::search::Message;
+use super::shared::Shared;
 use super::star::{self, Key, Order, Star};
 use crate::paths::{PathId, Step, NONE};
 use crate::values::constants::Constants;
@@ -475,6 +475,16 @@ impl Store {
         shape.guard_items.iter().chain(own.iter().filter(|&&g| g != NONE)).copied()
     }
 
+    /// The rows of a bucket that are best checked one by one, and the pattern; none if the guards decide.
+    pub fn short(&self, bucket: u32) -> Option<(Option<&Pred>, Block<'_>)> {
+        let b = &self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let block = block(&self.arena, &shape.layout, b);
+        let decided = shape.exact && !block.guards().contains(&NONE);
+        let long = b.len > FEW && (decided || shape.star.is_some());
+        (!long).then_some(((!decided).then_some(&shape.program.pred), block))
+    }
+
     /// Appends the subscriptions of the bucket that the message satisfies.
     pub fn evaluate(&self, bucket: u32, message: Message<'_>, fuel: u32, scratch: &mut Scratch, out: &mut Vec<u32>) {
         let b = &self.buckets[bucket as usize];
@@ -510,11 +520,10 @@ impl Store {
             pending.truncate(first);
             out.truncate(from);
         }
-        for (i, &sub) in block.subs().iter().enumerate().filter(|(_, &sub)| sub != NONE) {
+        for (i, sub) in block.live() {
             scratch.row.clear();
             block.row(i, &mut scratch.row);
-            let found = Search::new(message, fuel).holds(&shape.program.pred, 0, (1, 1), &scratch.row);
-            if found.unwrap_or_else(|_| Bulk::new(message, &scratch.row).holds(&shape.program.pred)) {
+            if Shared::holds(message, &shape.program.pred, &scratch.row) {
                 out.push(sub);
             }
         }
@@ -607,6 +616,9 @@ pub fn dedup(list: &mut Vec<u32>, from: usize) {
     }
     list.truncate(kept);
 }
+
+/// Columns pay for buckets with more rows.
+const FEW: u32 = 4;
 
 /// Working memory of `Store::evaluate`.
 #[derive(Default)]

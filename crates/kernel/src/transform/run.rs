@@ -5,9 +5,9 @@ use super::groups::Groups;
 use super::paths::{PathIx, TagPaths, MAX_DEPTH};
 use super::set::{Binding, Cond, Generic, Led, PlanIx, Return, Set};
 use crate::names::is_element;
-use crate::shapes::bulk::Bulk;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
+use crate::shapes::shared::Shared;
 use hashbrown::HashMap;
 use std::ops::Range;
 
@@ -56,6 +56,8 @@ pub struct Runner {
     binds: Vec<(PathIx, NodeIx)>,
     groups: Groups,
     generics: HashMap<u32, Vec<bool>>,
+    /// Return paths with filters: by step the nodes that pass, and whether it is a `//` step; and what they find.
+    steps: HashMap<u32, Vec<(Vec<bool>, bool)>>,
     twigs: HashMap<(u32, NodeIx), Box<[NodeIx]>>,
     value: Vec<u8>,
 }
@@ -189,6 +191,7 @@ impl Runner {
         self.sorted.clear();
         self.binds.clear();
         self.generics.clear();
+        self.steps.clear();
         self.twigs.clear();
     }
 
@@ -254,10 +257,9 @@ impl Runner {
             }
             Cond::Generic(id) => self.generics.entry(id).or_insert_with(|| {
                 let (generic, row) = set.generic(id);
-                let bulk = Bulk::new(message, row);
                 match generic {
-                    Generic::Holds(pred) => bulk.satisfying(pred),
-                    Generic::Passes(step) => bulk.candidates(step),
+                    Generic::Holds(pred) => Shared::satisfying(message, pred, row),
+                    Generic::Passes(step) => Shared::passing(message, step, row),
                 }
             })[node as usize],
         }
@@ -341,14 +343,38 @@ impl<'a> Lists<'a> {
                     place[node as usize]
                 })
             }
-            Return::Twig(id) => runner.twigs.entry((id, *bound)).or_insert_with(|| {
-                let (twig, row) = set.twig(id);
-                Bulk::new(*message, row).select_from(twig, *bound).into()
-            }),
+            Return::Twig(id) => {
+                let Runner { twigs, steps, .. } = &mut **runner;
+                twigs.entry((id, *bound)).or_insert_with(|| {
+                    let (twig, row) = set.twig(id);
+                    let steps = steps.entry(id).or_insert_with(|| {
+                        twig.nodes.iter().map(|step| (Shared::passing(*message, step, row), step.deep)).collect()
+                    });
+                    select(*message, steps, *bound).into()
+                })
+            }
         }
     }
 
     pub fn message(&self) -> Message<'a> {
         self.message
     }
+}
+
+/// The nodes that steps find from a node, in document order.
+fn select(message: Message<'_>, steps: &[(Vec<bool>, bool)], from: NodeIx) -> Vec<NodeIx> {
+    let recs = &message.nodes.recs;
+    let base = from as usize;
+    let len = recs[base].end as usize - base;
+    let mut found = vec![false; len];
+    found[0] = true;
+    for (passing, deep) in steps {
+        let mut below = vec![false; len];
+        for i in 1..len {
+            let p = recs[base + i].parent as usize - base;
+            below[i] = found[p] || *deep && below[p];
+        }
+        found = below.iter().enumerate().map(|(i, &b)| b && passing[base + i]).collect();
+    }
+    (0..len).filter(|&i| found[i]).map(|i| (base + i) as NodeIx).collect()
 }

@@ -1,0 +1,194 @@
+//! What a thread remembers of the items that messages reach: which are buckets that are to be checked, and what there
+//! is to check about them, side by side in memory. A candidate costs little but the looking up, so that is kept short.
+
+use super::expr::{Dag, Expr, ExprId, EVERYTHING, NOTHING};
+use super::search::Message;
+use super::shared::Sets;
+use super::store::Store;
+
+/// Expressions and words kept: past it all are dropped, for subscriptions come and go.
+const MAX_EXPRESSIONS: usize = 1 << 20;
+const MAX_WORDS: usize = 1 << 24;
+
+/// What an item is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Item {
+    Subscription,
+    Guard,
+    Bucket(u32),
+}
+
+#[derive(Default)]
+pub struct Candidates {
+    /// By item: what it is, or where in `words` it is told what to check.
+    entries: Vec<u32>,
+    /// Of each bucket: the number of guards, these, the number of rows, and of each row the subscription, the number of
+    /// sets that must meet, and these.
+    words: Vec<u32>,
+    dag: Dag,
+    sets: Sets,
+    /// What this message has: entries, guards (by their stamps), and buckets that the store checks.
+    reached: Vec<u32>,
+    guards: Vec<u32>,
+    message: u32,
+    stored: Vec<u32>,
+    row: Vec<u64>,
+}
+
+const UNKNOWN: u32 = 0;
+const SUBSCRIPTION: u32 = 1;
+const GUARD: u32 = 2;
+const STORED: u32 = 3;
+const FIRST: usize = 4;
+
+/// In place of the number of sets: a pattern is to be evaluated.
+const PATTERN: u32 = u32::MAX;
+
+impl Candidates {
+    /// A message ends; `bound` is one past the highest item. Items in `changed` may be others now; `None`: any may.
+    pub fn begin(&mut self, bound: usize, changed: Option<&[u32]>) {
+        if changed.is_none() || self.dag.size() > MAX_EXPRESSIONS || self.words.len() > MAX_WORDS {
+            *self = Candidates::default();
+        }
+        for &item in changed.unwrap_or(&[]) {
+            if let Some(entry) = self.entries.get_mut(item as usize) {
+                *entry = UNKNOWN;
+            }
+        }
+        self.words.resize(self.words.len().max(FIRST), 0);
+        self.entries.resize(bound, UNKNOWN);
+        self.guards.resize(bound, 0);
+        if self.message == u32::MAX {
+            self.guards.fill(0);
+            self.message = 0;
+        }
+        self.message += 1;
+        self.reached.clear();
+        self.stored.clear();
+    }
+
+    /// The message has this item. True if it is a subscription.
+    #[inline(always)]
+    pub fn reach(&mut self, store: &Store, item: u32, what: impl Fn(u32) -> Item) -> bool {
+        let mut entry = self.entries[item as usize];
+        if entry == UNKNOWN {
+            entry = self.get_to_know(store, item, what(item));
+        }
+        match entry {
+            SUBSCRIPTION => return true,
+            GUARD => self.guards[item as usize] = self.message,
+            STORED => {
+                if let Item::Bucket(b) = what(item) {
+                    self.stored.push(b);
+                }
+            }
+            _ => self.reached.push(entry),
+        }
+        false
+    }
+
+    /// Are there buckets to check?
+    pub fn any(&self) -> bool {
+        !self.reached.is_empty() || !self.stored.is_empty()
+    }
+
+    /// Buckets with all their guards that the store checks.
+    pub fn stored<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = u32> + 'a {
+        let guarded = |&b: &u32| store.guards(b).all(|g| self.guards[g as usize] == self.message);
+        self.stored.iter().copied().filter(guarded)
+    }
+
+    /// Appends the subscriptions of the other buckets that the message satisfies.
+    pub fn check(&mut self, message: Message<'_>, out: &mut Vec<u32>) {
+        self.sets.begin(&self.dag, message.nodes.len());
+        for (i, &entry) in self.reached.iter().enumerate() {
+            // they lie apart, and it is known well ahead which come
+            if let Some(&later) = self.reached.get(i + 8) {
+                fetch(&self.words[later as usize]);
+            }
+            let (&guards, rest) = self.words[entry as usize..].split_first().unwrap_or((&0, &[]));
+            let (guards, rest) = rest.split_at(guards as usize);
+            if !guards.iter().all(|&g| self.guards[g as usize] == self.message) {
+                continue;
+            }
+            let mut at = 1;
+            for _ in 0..rest[0] {
+                let (sub, count) = (rest[at], rest[at + 1]);
+                at += 2;
+                let holds = if count == PATTERN {
+                    at += 1;
+                    self.sets.holds(&self.dag, message, rest[at - 1])
+                } else {
+                    at += count as usize;
+                    self.sets.meet(&self.dag, message, &rest[at - count as usize..at])
+                };
+                if holds {
+                    out.push(sub);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn get_to_know(&mut self, store: &Store, item: u32, what: Item) -> u32 {
+        let entry = match what {
+            Item::Subscription => SUBSCRIPTION,
+            Item::Guard => GUARD,
+            Item::Bucket(b) => self.compile(store, b).unwrap_or(STORED),
+        };
+        self.entries[item as usize] = entry;
+        entry
+    }
+
+    /// None if the store is better at it.
+    fn compile(&mut self, store: &Store, bucket: u32) -> Option<u32> {
+        let (pred, block) = store.short(bucket)?;
+        let entry = self.words.len();
+        self.words.push(0);
+        self.words.extend(store.guards(bucket));
+        self.words[entry] = (self.words.len() - entry - 1) as u32;
+        let rows = self.words.len();
+        self.words.push(0);
+        for (i, sub) in block.live() {
+            let pattern = match pred {
+                None => EVERYTHING,
+                Some(pred) => {
+                    self.row.clear();
+                    block.row(i, &mut self.row);
+                    self.dag.pattern(pred, &self.row)
+                }
+            };
+            if pattern != NOTHING {
+                self.words.push(sub);
+                push_pattern(&self.dag, pattern, &mut self.words);
+                self.words[rows] += 1;
+            }
+        }
+        Some(entry as u32)
+    }
+}
+
+/// Asks the processor to have a word at hand soon.
+#[inline(always)]
+fn fetch(word: &u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
+fn push_pattern(dag: &Dag, pattern: ExprId, words: &mut Vec<u32>) {
+    match dag.get(pattern) {
+        Expr::Everything => words.push(0),
+        Expr::Meet(list) => {
+            let list = dag.list(list);
+            words.push(list.len() as u32);
+            words.extend_from_slice(list);
+        }
+        _ => words.extend([PATTERN, pattern]),
+    }
+}
