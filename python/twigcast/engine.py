@@ -134,7 +134,7 @@ class Engine:
     @property
     def selects(self) -> bool:
         """Whether some subscription asks for more than the match itself."""
-        return bool(self._wanting)
+        return bool(self._wanting or self._transforming)
 
     @property
     def version(self) -> int:

@@ -115,3 +115,20 @@ def test_streaming_in_one_pass(spark: SparkSession, engine: Engine, tmp_path: Pa
     query.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
     assert sorted(found["matches"]) == [("1", 1), ("3", 2)]
     assert found["dead"] == ["2"]
+
+
+def test_what_transforms_make_and_filters_select_comes_as_payload(spark: SparkSession) -> None:
+    engine = Engine()
+    engine.add("<r>{ for $b in //b where $b/@n > 1 return $b }</r>", id="made")
+    engine.add("//b", id="whole")
+    engine.add("//b/@n", id="selected", result="fragments")
+    messages = spark.createDataFrame(
+        [("m", bytearray(b"<a><b n='1'/><b n='2'/></a>")), ("bad", bytearray(b"<a>"))], ["id", "xml"]
+    )
+    matched = twigcast.spark.match(messages, engine)
+    assert {row["subscription"]: row["payload"] and bytes(row["payload"]) for row in matched.matches.collect()} == {
+        "made": b"<r><b n='2'/></r>",
+        "whole": None,
+        "selected": b"<results><result>1</result><result>2</result></results>",
+    }
+    assert [row["message"] for row in matched.dead.collect()] == ["bad"]

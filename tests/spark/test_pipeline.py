@@ -29,6 +29,22 @@ def run_once(site: Site, spark: SparkSession, **options: object) -> Run:
     return run
 
 
+def test_transforms_deliver_what_they_make(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    with site.store() as store:
+        store.add_subscriber("ann")
+        store.subscribe("<r>{ for $b in //b where $b > 1 return <n>{ $b/text() }</n> }</r>", id="t", subscriber="ann")
+        store.subscribe("/a", id="f", subscriber="ann")
+    for number in range(4):
+        site.put(f"{number}.xml", f"<a><b>{number}</b></a>")
+    run = run_once(site, spark)
+    assert (run.total.messages, run.total.deliveries) == (4, 6)
+    made = [f"<r><n>{n}</n></r>".encode() for n in (2, 3)]
+    assert sorted(path.read_bytes() for path in site.in_files()) == sorted(
+        [*made, *(f"<a><b>{n}</b></a>".encode() for n in range(4))]
+    )
+
+
 def test_once_and_again(spark: SparkSession, tmp_path: Path) -> None:
     site = Site(tmp_path, '[archive]\npath = "archive"\n')
     with site.store() as store:

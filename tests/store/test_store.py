@@ -73,11 +73,22 @@ def test_a_shape_that_was_refused_once_is_refused_again(store: Store) -> None:
         store.subscribe("count(/a[b = 3])", result="nodes")
 
 
-@pytest.mark.parametrize("kind", ["transform", "correlate"])
-def test_kinds_that_are_not_there_yet(store: Store, kind: str) -> None:
+def test_kinds_that_are_not_there_yet(store: Store) -> None:
     with pytest.raises(OptionError) as raised:
-        store.subscribe("for $x in /a return $x", kind=kind)
-    assert f"no {kind} subscriptions yet" in str(raised.value) and "filter" in str(raised.value)
+        store.subscribe("/a", kind="correlate")
+    assert "no correlate subscriptions yet" in str(raised.value) and "filter" in str(raised.value)
+
+
+def test_the_kind_is_what_the_query_is(store: Store) -> None:
+    transform = "<r>{ for $x in //a return $x }</r>"
+    assert store.subscribe(transform, id="t").kind == "transform"
+    assert store.subscribe("//a", id="f").kind == "filter"
+    with pytest.raises(OptionError, match="a transform, not a filter"):
+        store.subscribe(transform, kind="filter")
+    with pytest.raises(OptionError, match="a filter, not a transform"):
+        store.subscribe("//a", kind="transform")
+    with pytest.raises(QueryError):
+        store.subscribe("<r>{ for $x in //a return }</r>")
 
 
 def test_an_id_is_taken_once(store: Store) -> None:

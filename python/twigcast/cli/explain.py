@@ -6,9 +6,11 @@ import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import OneOf, namespace_options
+from twigcast.cli.transforms import TransformExplanation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
+from twigcast.lang.flwr import is_transform
 from twigcast.subscriptions import compile_file, read_subscriptions
 
 EPILOG = """\b
@@ -18,6 +20,7 @@ Examples:
   twigcast explain --ns a=http://www.w3.org/2005/Atom '/a:feed/a:entry//a:link/@href'
   twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
   twigcast explain --format json '//a/following::b'
+  twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
 """
 
 
@@ -36,14 +39,18 @@ def explain(
         file = read_subscriptions(subscriptions)
         compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
         others = file.subscriptions
-    found = explained(query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others)
+    found: Explanation | TransformExplanation
+    if is_transform(query):
+        found = TransformExplanation(query, namespaces=dict(namespaces))
+    else:
+        found = explained(query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others)
     if format == "json":
         click.echo(as_json(found.as_dict()))
     else:
         _print(found)
 
 
-def _print(explanation: Explanation) -> None:
+def _print(explanation: Explanation | TransformExplanation) -> None:
     from rich.console import Console
     from rich.text import Text
 

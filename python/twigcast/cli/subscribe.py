@@ -24,13 +24,14 @@ COLUMNS = ("id", "subscriber", "query", "state", "options")
 Examples:
   twigcast subscribe --subscriber alice '/order[total > 100]'
   twigcast subscribe --id links --ns a=http://www.w3.org/2005/Atom --result fragments '//a:link'
+  twigcast subscribe '<hot>{ for $s in //stock where $s/price > 90 return $s/symbol }</hot>'
   twigcast subscribe --id links --replace --max-delay '5 minutes' '//link'
 """
 )
 @click.argument("query")
 @click.option("--id", help="The subscription's id; without it, one is made.")
 @click.option("--subscriber", metavar="ID", help="Who receives.")
-@click.option("--kind", default="filter", show_default=True, help="The kind of subscription.")
+@click.option("--kind", help="filter (XPath) or transform (FLWR).  [default: what the query is]")
 @namespace_options
 @click.option("--default-namespace", metavar="URI", help="What element names without a prefix mean.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How the query is read.")
@@ -46,7 +47,7 @@ def subscribe(
     query: str,
     id: str | None,
     subscriber: str | None,
-    kind: str,
+    kind: str | None,
     namespaces: tuple[tuple[str, str], ...],
     default_namespace: str | None,
     dialect: str,

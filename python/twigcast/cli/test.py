@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
 from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options
+from twigcast.cli.transforms import TransformProbe
 from twigcast.engine import DIALECTS
 from twigcast.errors import MessageError
+from twigcast.lang.flwr import is_transform
+from twigcast.limits import Limits
 from twigcast.whynot import Probe
 
 EPILOG = """\b
@@ -40,12 +46,13 @@ def test(
 ) -> None:
     """Tell for each MESSAGE whether QUERY matches it.
 
-    On a match: which nodes are selected, with line and column. Otherwise: the first step or predicate that fails, the
-    node of the message that comes closest, and what was probably meant. A MESSAGE is a file, a folder, or - for stdin.
+    On a match: which nodes are selected, with line and column, or what a transform makes. Otherwise: the first step or
+    predicate that fails, the node of the message that comes closest, and what was probably meant. A MESSAGE is a file,
+    a folder, or - for stdin.
     """
     if messages.count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
-    probe = Probe(query, namespaces=dict(namespaces), dialect=dialect, limits=limits_from(limits))
+    ask = _asking(query, dict(namespaces), dialect, limits_from(limits))
     matched, errors = False, 0
     for message in read(expand(messages)):
         name = printable(message.name)
@@ -54,14 +61,28 @@ def test(
             errors += 1
             continue
         try:
-            verdict = probe.test(message.data)
+            holds, told, said = ask(message.data)
         except MessageError as error:
             click.echo(f"{name}:{error}", err=True)
             errors += 1
             continue
-        matched |= verdict.matches
+        matched |= holds
         if format == "jsonl":
-            click.echo(as_json({"message": message.name, **verdict.as_dict()}))
+            click.echo(as_json({"message": message.name, **told}))
         else:
-            click.echo(f"{name}: {verdict}")
+            click.echo(f"{name}: {said}")
     ctx.exit(2 if errors else 0 if matched else 1)
+
+
+def _asking(
+    query: str, namespaces: dict[str, str], dialect: str, limits: Limits
+) -> Callable[[bytes], tuple[bool, dict[str, Any], str]]:
+    if is_transform(query):
+        return TransformProbe(query, namespaces=namespaces, limits=limits).test
+    probe = Probe(query, namespaces=namespaces, dialect=dialect, limits=limits)
+
+    def ask(xml: bytes) -> tuple[bool, dict[str, Any], str]:
+        verdict = probe.test(xml)
+        return verdict.matches, verdict.as_dict(), str(verdict)
+
+    return ask

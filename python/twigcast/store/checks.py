@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from twigcast.engine import DIALECTS, Engine
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.lang.flwr import is_transform
 from twigcast.lang.structural import compiler_for
 from twigcast.results import check_result
 from twigcast.shape import Shapes, Template, scope_of
@@ -54,6 +55,9 @@ class FilterChecker:
 
     def _key(self, record: SubscriptionRecord) -> tuple[Template, bool] | None:
         """What the acceptance of a query depends on; None for a plain path, of which nothing more can be wrong."""
+        if is_transform(record.query):
+            hint = 'leave "kind" out, or say transform'
+            raise OptionError("wrong-kind", "this query is a transform, not a filter", hint=hint)
         if record.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {record.dialect!r}", hint=hint)
@@ -67,6 +71,23 @@ class FilterChecker:
         return self._shapes.split(record.query, scope)[0], selects
 
 
+class TransformChecker:
+    """Accepts what ``Engine.add_many`` accepts, of transforms."""
+
+    def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
+        problems: Problems = []
+        engine = Engine()
+        for i, record in enumerate(records):
+            try:
+                if not is_transform(record.query):
+                    hint = "a transform is an element around a FLWR expression: <r>{ for $x in //a return $x }</r>"
+                    raise OptionError("wrong-kind", "this query is a filter, not a transform", hint=hint)
+                engine.check(record.to_subscription())
+            except TwigcastError as error:
+                problems.append((i, error))
+        return problems
+
+
 def _one_by_one(records: Sequence[SubscriptionRecord], indexes: Iterable[int]) -> Problems:
     problems: Problems = []
     for i in indexes:
@@ -77,10 +98,13 @@ def _one_by_one(records: Sequence[SubscriptionRecord], indexes: Iterable[int]) -
     return problems
 
 
-CHECKERS: dict[str, Callable[[], Callable[[Sequence[SubscriptionRecord]], Problems]]] = {"filter": FilterChecker}
+CHECKERS: dict[str, Callable[[], Callable[[Sequence[SubscriptionRecord]], Problems]]] = {
+    "filter": FilterChecker,
+    "transform": TransformChecker,
+}
 """By kind of subscription: what makes a checker, which may remember what it has seen."""
 
-_PLANNED = ("transform", "correlate")
+_PLANNED = ("correlate",)
 
 
 class Checker:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from twigcast.durations import WORDS, duration_text, milliseconds
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError
+from twigcast.lang.flwr import is_transform
 from twigcast.subscriptions import suggest
 
 STATES = ("active", "paused")
@@ -169,6 +170,8 @@ def from_json(value: Any, number: int) -> SubscriptionRecord:
         given["max_delay"] = delay(given["max_delay"])
     for key, of in given.items():
         CHECKS[key](of)
+    if "kind" not in given and is_transform(given["query"]):
+        return SubscriptionRecord(**given, kind="transform")
     return SubscriptionRecord(**given)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select, update
 
 from twigcast.errors import OptionError
+from twigcast.lang.flwr import is_transform
 from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import Database, Writer, now
@@ -285,6 +286,9 @@ class Store:
     # -- inside a transaction ----------------------------------------------------------------------------------------
 
     def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
+        if options.get("kind") is None:
+            kind = "transform" if isinstance(query, str) and is_transform(query) else "filter"
+            options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)
         return record

@@ -13,6 +13,7 @@ import pyarrow as pa
 from twigcast.engine import Engine
 from twigcast.errors import OptionError
 from twigcast.spark.stages.outcome import Outcome, outcomes
+from twigcast.spark.stages.payload import payloads
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
 if TYPE_CHECKING:
@@ -44,13 +45,15 @@ class Matched:
 
     @cached_property
     def matches(self) -> DataFrame:
-        """``message``, ``subscription``."""
-        return self.rows.where("reason is null").select("message", "subscription")
+        """``message``, ``subscription``; and ``payload`` where some subscription is a transform or selects something:
+        what it gets, null for the message itself."""
+        names = [name for name in ("message", "subscription", "payload") if name in self.rows.columns]
+        return self.rows.where("reason is null").select(*names)
 
     @cached_property
     def dead(self) -> DataFrame:
         """``message``, ``reason``, ``line``, ``column``, ``offset``, ``text``, ``original``."""
-        return self.rows.where("reason is not null").drop("subscription")
+        return self.rows.where("reason is not null").drop("subscription", "payload")
 
     def persist(self) -> Matched:
         """Keep the rows, so that both parts come from one pass. Release them with :meth:`unpersist`."""
@@ -69,11 +72,12 @@ class MatchStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         engine = engine_of(self.snapshot)
         ids = engine.ids
-        for outcome in outcomes(batches, engine):
-            yield from match_rows(outcome, ids)
+        selects = engine.selects
+        for outcome in outcomes(batches, engine, select=selects):
+            yield from match_rows(outcome, ids, selects=selects)
             rejected = outcome.rejected
             if rejected is not None:
-                yield from dead_rows(rejected, ids.type)
+                yield from dead_rows(rejected, ids.type, selects=selects)
 
 
 def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: str = "id", xml: str = "xml") -> Matched:
@@ -108,31 +112,36 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
             StructField("offset", LongType()),
             StructField("text", StringType()),
             StructField("original", BinaryType()),
+            *([StructField("payload", BinaryType())] if opened.selects else []),
         ]
     )
     return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
 
 
-def match_rows(outcome: Outcome, ids: pa.Array) -> Iterator[pa.RecordBatch]:
+def match_rows(outcome: Outcome, ids: pa.Array, *, selects: bool = False) -> Iterator[pa.RecordBatch]:
     """Matches as rows, in batches of bounded size, without a loop over them."""
     parents = outcome.matches.value_parent_indices()
-    numbers = outcome.matches.flatten()
-    for start in range(0, len(numbers), ROWS_AT_ONCE):
+    found = outcome.matches.flatten()
+    is_struct = pa.types.is_struct(found.type)
+    for start in range(0, len(found), ROWS_AT_ONCE):
+        some = found.slice(start, ROWS_AT_ONCE)
         messages = outcome.ids.take(parents.slice(start, ROWS_AT_ONCE))
-        subscriptions = ids.take(numbers.slice(start, ROWS_AT_ONCE))
-        yield _batch(messages, subscriptions, [pa.nulls(len(messages), kind) for _, kind in REJECT])
+        columns = [messages, ids.take(some.field("subscription") if is_struct else some)]
+        columns += [pa.nulls(len(messages), kind) for _, kind in REJECT]
+        yield _batch(columns, payloads(some) if is_struct else None, selects)
 
 
-def dead_rows(rejected: Outcome, subscription: pa.DataType) -> Iterator[pa.RecordBatch]:
+def dead_rows(rejected: Outcome, subscription: pa.DataType, *, selects: bool = False) -> Iterator[pa.RecordBatch]:
     """Refused messages as rows, whole."""
     code, line, column, offset, text = rejected.errors.flatten()
-    yield _batch(
-        rejected.ids,
-        pa.nulls(len(rejected.ids), subscription),
-        [code, *(place.cast(pa.int64()) for place in (line, column, offset)), text, rejected.xml.cast(pa.binary())],
-    )
+    columns = [rejected.ids, pa.nulls(len(rejected.ids), subscription)]
+    columns += [code, *(place.cast(pa.int64()) for place in (line, column, offset)), text]
+    yield _batch([*columns, rejected.xml.cast(pa.binary())], None, selects)
 
 
-def _batch(messages: pa.Array, subscriptions: pa.Array, reject: list[pa.Array]) -> pa.RecordBatch:
+def _batch(columns: list[pa.Array], payload: pa.Array | None, selects: bool) -> pa.RecordBatch:
     names = ["message", "subscription", *(name for name, _ in REJECT)]
-    return pa.RecordBatch.from_arrays([messages, subscriptions, *reject], names)
+    if selects:
+        names.append("payload")
+        columns = [*columns, pa.nulls(len(columns[0]), pa.binary()) if payload is None else payload]
+    return pa.RecordBatch.from_arrays(columns, names)

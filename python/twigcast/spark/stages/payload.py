@@ -1,7 +1,8 @@
 """What a delivery carries where its subscription asks for parts of the message.
 
-One fragment is the payload as it is; several, or one that is no element, stand in ``<results>``, each in a
-``<result>``; node ids stand in ``<nodes>``, separated by spaces. ``complete="false"`` marks what a limit has cut off.
+What a transform makes is the payload. One fragment is the payload as it is; several, or one that is no element, stand
+in ``<results>``, each in a ``<result>``; node ids stand in ``<nodes>``, separated by spaces. ``complete="false"`` marks
+what a limit has cut off.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import pyarrow.compute as pc
 
 def payloads(matches: pa.Array) -> pa.Array:
     """For each match of ``Engine.select_batch``: what to deliver, null for the message itself."""
-    nodes, fragments, complete = (matches.field(name) for name in ("nodes", "fragments", "complete"))
-    asked = pc.or_(nodes.is_valid(), fragments.is_valid())
+    nodes, fragments, complete, made = (matches.field(name) for name in ("nodes", "fragments", "complete", "payload"))
+    # what a limit cut off as a whole has no payload either, and is not the message itself
+    asked = pc.or_(pc.or_(nodes.is_valid(), fragments.is_valid()), pc.invert(complete))
     if not pc.any(asked).as_py():
-        return pa.nulls(len(matches), pa.binary())
-    values: list[bytes | None] = [None] * len(matches)
+        return made
+    values: list[bytes | None] = made.to_pylist()
     for place in pc.indices_nonzero(asked).to_pylist():
         whole = complete[place].as_py()
-        if fragments[place].is_valid:
-            values[place] = of_fragments(fragments[place].as_py(), whole)
+        if fragments[place].is_valid or not nodes[place].is_valid:
+            values[place] = of_fragments(fragments[place].as_py() or (), whole)
         else:
             values[place] = of_nodes(nodes[place].as_py(), whole)
     return pa.array(values, pa.binary())

@@ -1,0 +1,58 @@
+"""Transforms from the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+TITLES = "<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>"
+BOOK = '<book><section id="1"><title>A</title></section><section id="3"><title>B &amp; C</title></section></book>'
+
+
+def test_match_prints_payloads(run: Any, folder: Any) -> None:
+    folder(
+        {
+            "subs.jsonl": f"{json.dumps({'id': 't', 'query': TITLES})}\n" + '{"id": "f", "query": "//title"}\n',
+            "subs.txt": f"{TITLES}\n//title\n",
+            "a.xml": BOOK,
+            "b.xml": "<book/>",
+        }
+    )
+    done = run("match", "-s", "subs.jsonl", "a.xml", "b.xml")
+    assert done.returncode == 0
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"message": "a.xml", "subscription": "t", "payload": "<titles><title>B &amp; C</title></titles>"},
+        {"message": "a.xml", "subscription": "f"},
+    ]
+    table = run("match", "-s", "subs.txt", "--format", "table", "a.xml").stdout
+    assert "<titles><title>B" in table
+
+
+def test_a_mistake_is_told_with_its_line(run: Any, folder: Any) -> None:
+    folder({"subs.txt": "//a\n<r>{ for $s in //b return $t }</r>\n", "a.xml": BOOK})
+    done = run("match", "-s", "subs.txt", "a.xml")
+    assert done.returncode == 2 and "subs.txt:2: unbound-variable" in done.stderr and "^^" in done.stderr
+
+
+def test_explain_draws_the_plan(run: Any) -> None:
+    done = run("explain", TITLES)
+    assert done.returncode == 0
+    assert "OuterJoin-Select on field 1" in done.stdout and "└─ //section/title" in done.stdout
+    told = json.loads(run("explain", "--format", "json", TITLES).stdout)
+    assert (told["kind"], told["binds"], told["where"], told["returns"]) == (
+        "transform",
+        "//section",
+        "@id > 2",
+        "title",
+    )
+    assert "libxml2" in run("explain", TITLES.replace("$s/@id > 2", "$s/following::a")).stdout
+
+
+def test_test_makes_or_says_why_not(run: Any, folder: Any) -> None:
+    folder({"a.xml": BOOK})
+    done = run("test", TITLES, "a.xml")
+    assert done.returncode == 0 and done.stdout == "a.xml: makes\n<titles><title>B &amp; C</title></titles>\n"
+    done = run("test", TITLES.replace("> 2", "> 7"), "a.xml")
+    assert done.returncode == 1 and "[@id > 7]" in done.stdout and '@id is "3"' in done.stdout
+    told = json.loads(run("test", "--format", "jsonl", TITLES, "a.xml").stdout)
+    assert told == {"message": "a.xml", "matches": True, "payload": "<titles><title>B &amp; C</title></titles>"}
