@@ -118,7 +118,7 @@ def _wrap(body: str) -> bytes:
     return f"<r>{body}</r>".encode()
 
 
-def engine(paths: list[str], *, mode: str = "trie", copies: int = 1) -> Engine:
-    e = Engine(mode=mode)
+def engine(paths: list[str], *, mode: str = "trie", copies: int = 1, predicates: str = "shared") -> Engine:
+    e = Engine(mode=mode, predicates=predicates)
     e.add_many(Subscription(i * copies + k, q) for i, q in enumerate(paths) for k in range(copies))
     return e

@@ -13,6 +13,7 @@ from lxml import etree
 from benchmarks import corpora
 from benchmarks.filtering import any_order, recognise, warm
 from benchmarks.timing import Chunk, Line, chunks, expat_parse, interleaved, reader
+from twigcast.plan.planner import PREDICATES
 from twigcast.workload import DocumentGenerator, QueryGenerator, QuerySettings, vocabulary
 
 # Values of a real feed (names, dates, amounts) repeat less than the 20 of YFilter's generator; with those a tenth of
@@ -111,6 +112,22 @@ def peers(quick: bool) -> Iterator[Line]:
                     yield _lxml(name, kind, queries[:count], any_order(engine), documents[: 2 if quick else 5])
 
 
+def strategies(quick: bool) -> Iterator[Line]:
+    """YFilter's two strategies for predicates against ours: book p1, the same subscriptions and messages for all."""
+    count = 10_000
+    generator = DocumentGenerator(vocabulary("book"), max_value=PEER_VALUES, seed=1, **PEER_DOCUMENTS["book"])  # type: ignore[arg-type]
+    parts = chunks(list(generator.documents(100 if quick else 300)))
+    queries = peer_queries("book", "p1", count)
+    engines = {name: corpora.engine(queries, predicates=name) for name in PREDICATES}
+    each = {name: warm(engine, parts) for name, engine in engines.items()}
+    assert len(set(each.values())) == 1, each
+    variants = {name: any_order(engine) for name, engine in engines.items()}
+    took = interleaved({"x": expat_parse, **variants}, parts, repeat=3 if quick else 5)
+    for name in PREDICATES:
+        note = f"{took[name] / took[PREDICATES[0]]:.1f} times {PREDICATES[0]}"
+        yield Line("predicates", f"book p1, {count:,}, {name}", took[name] / took["x"], "X", note=note)
+
+
 def _lxml(name: str, kind: str, queries: list[str], ours: object, documents: list[bytes]) -> Line:
     compiled = [etree.XPath(f"boolean({query})") for query in queries]
 
@@ -133,3 +150,4 @@ def _lxml(name: str, kind: str, queries: list[str], ours: object, documents: lis
 def lines(quick: bool) -> Iterator[Line]:
     yield from peers(quick)
     yield from mixed(quick)
+    yield from strategies(quick)

@@ -196,6 +196,7 @@ def test_bytes_in_any_wrapping_are_bytes() -> None:
     ("options", "code"),
     [
         ({"mode": "dfa"}, "unknown-mode"),
+        ({"predicates": "deferred"}, "unknown-predicates"),
         ({"cache_bytes": -1}, "bad-cache"),
         ({"cache_bytes": "1M"}, "bad-cache"),
         ({"limits": {"max_depth": 3}}, "bad-limits"),

@@ -1,4 +1,4 @@
-"""Filters of the whole XPath grammar agree with libxml2, in every mode and with either evaluator."""
+"""Filters of the whole XPath grammar agree with libxml2: every mode, strategy for predicates, and either evaluator."""
 
 from __future__ import annotations
 
@@ -15,18 +15,28 @@ from twigcast import Engine, Subscription, _kernel
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_text, to_xpath
+from twigcast.plan.planner import PREDICATES
 
 sys.path.append(str(Path(__file__).parent / "lang"))
 
 from lang_documents import document
 from lang_strategies import COMMON_AXES, expressions
 
-PLANS = [("trie", 16), ("trie", 0), ("nfa", 16), ("fsm-per-query", 16)]
+PLANS = [
+    ("trie", 16, "shared"),
+    ("trie", 0, "shared"),
+    ("nfa", 16, "shared"),
+    ("fsm-per-query", 16, "shared"),
+    ("trie", 16, "inline"),
+    ("nfa", 0, "inline"),
+    ("trie", 16, "postponed"),
+    ("nfa", 0, "postponed"),
+]
 
 
-def engine_with(mode: str, fuel: int) -> Engine:
+def engine_with(mode: str, fuel: int, predicates: str) -> Engine:
     """An engine whose kernel searches at most ``fuel`` times the message's nodes before it evaluates in bulk."""
-    engine = Engine(mode=mode)
+    engine = Engine(mode=mode, predicates=predicates)
     engine.kernel = _kernel.Engine(mode, 1 << 26, fuel)
     engine._register.__init__(engine.kernel)
     return engine
@@ -66,8 +76,9 @@ def test_hundred_thousand_pairs_agree_with_libxml2(exprs: list[ast.Expr], seed: 
     check(exprs, seed, documents=6)
 
 
+@pytest.mark.parametrize("predicates", PREDICATES)
 @pytest.mark.parametrize("mode", ["trie", "nfa"])
-def test_what_a_matcher_remembers_of_subscriptions_goes_with_them(mode: str) -> None:
+def test_what_a_matcher_remembers_of_subscriptions_goes_with_them(mode: str, predicates: str) -> None:
     """Numbers of removed subscriptions are used again, for other shapes and constants."""
     source = random.Random(7)
     shapes = [
@@ -78,7 +89,7 @@ def test_what_a_matcher_remembers_of_subscriptions_goes_with_them(mode: str) -> 
         "/a[b[c > {0}]]//c",
         "//b[@x = '{0}']",
     ]
-    engine = Engine(mode=mode)
+    engine = Engine(mode=mode, predicates=predicates)
     oracles: dict[int, etree.XPath] = {}
     for number in range(400):
         query = source.choice(shapes).format(source.randint(1, 3))
@@ -96,11 +107,12 @@ def test_what_a_matcher_remembers_of_subscriptions_goes_with_them(mode: str) -> 
 @pytest.mark.parametrize(
     "queries", [("string-length(@x) = 3", "string-length(@x) = 0"), ("count(@x) > 1", "count(@x) > -1")]
 )
+@pytest.mark.parametrize("predicates", PREDICATES)
 @pytest.mark.parametrize("reopened", [False, True])
 def test_constants_that_need_other_paths_do_not_share_a_shape(
-    queries: tuple[str, str], reopened: bool, tmp_path: Path
+    queries: tuple[str, str], reopened: bool, predicates: str, tmp_path: Path
 ) -> None:
-    engine = Engine()
+    engine = Engine(predicates=predicates)
     engine.add(f"/b[{queries[0]}]/*", id=1)
     if reopened:
         engine.save(tmp_path / "snapshot")

@@ -41,9 +41,14 @@ class Broker:
     """
 
     def __init__(
-        self, *, namespaces: Mapping[str, str] | None = None, limits: Limits | None = None, mode: str = "trie"
+        self,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        mode: str = "trie",
+        predicates: str = "shared",
     ) -> None:
-        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode)
+        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
         self._lock = Lock()  # whoever sees a subscription sees its subscriber

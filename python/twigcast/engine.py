@@ -29,7 +29,7 @@ from twigcast.pattern import LinearPath, Reason, Residual, Step
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
-from twigcast.plan.planner import Plan
+from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check
 from twigcast.results import Selected, as_matches, check_result, check_selects
@@ -67,7 +67,8 @@ class Engine:
     """All subscriptions, matched at once.
 
     ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
-    automaton) or ``fsm-per-query`` (XFilter). The answers are the same.
+    automaton) or ``fsm-per-query`` (XFilter). ``predicates`` says when values are compared: ``shared`` (they lead to
+    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). The answers are the same.
 
     Any thread may call any method at any time; matching does not hold the interpreter up.
     """
@@ -79,10 +80,14 @@ class Engine:
         limits: Limits | None = None,
         mode: str = "trie",
         cache_bytes: int | None = None,
+        predicates: str = PREDICATES[0],
     ) -> None:
         if mode not in _kernel.Engine.modes():
             known = ", ".join(_kernel.Engine.modes())
             raise OptionError("unknown-mode", f"there is no mode {mode!r}", hint=f"the modes are {known}")
+        if predicates not in PREDICATES:
+            hint = f"the strategies for predicates are {', '.join(PREDICATES)}"
+            raise OptionError("unknown-predicates", f"there is no strategy {predicates!r}", hint=hint)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
@@ -92,10 +97,11 @@ class Engine:
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
         self.mode = mode
+        self.predicates = predicates
         self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
-        self._shapes = Shapes()
+        self._shapes = Shapes(predicates)
         self._register = Register(self.kernel)
         self._residuals = Residuals(self._named)
         # subscriptions that ask for results, by number

@@ -30,7 +30,7 @@ from twigcast.pattern import (
     predicate_text,
     twig_text,
 )
-from twigcast.plan.planner import Plan, plan
+from twigcast.plan.planner import PREDICATES, Plan, plan
 from twigcast.plan.select import Selector
 from twigcast.plan.slots import Slot
 
@@ -65,9 +65,10 @@ class Template:
 
 
 class Shapes:
-    """Query texts to templates and constants."""
+    """Query texts to templates and constants, planned by one strategy for predicates."""
 
-    def __init__(self) -> None:
+    def __init__(self, predicates: str = PREDICATES[0]) -> None:
+        self._predicates = predicates
         self._templates: dict[tuple[object, ...], Template] = {}
         # literals that belong to the shape rather than to the constants, by text without literals
         self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
@@ -100,7 +101,7 @@ class Shapes:
         self, text: str, scope: Scope, parts: list[str], key: tuple[object, ...]
     ) -> tuple[Template, list[str | float]]:
         literals = parts[1::2]
-        actual = _plan(text, scope)
+        actual = self._plan(text, scope)
         own = Template(actual, ()), list(actual.constants)
         if actual.residual is not None:
             if len(self._residual) >= _MAX_CACHED // 10:
@@ -138,7 +139,7 @@ class Shapes:
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""
-        probe = _probe(scope, parts, indexes)
+        probe = self._probe(scope, parts, indexes)
         if probe is None:
             return set()
         plain = _plain_slots(probe)
@@ -148,7 +149,7 @@ class Shapes:
 
     def _template(self, actual: Plan, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
         """The plan with sentinels at the generic literals, if it is the actual one but for constants."""
-        probe = _probe(scope, parts, generic)
+        probe = self._probe(scope, parts, generic)
         if probe is None or _outline(probe) != _outline(actual):
             return None
         slots = []
@@ -162,21 +163,19 @@ class Shapes:
             return None
         return Template(probe, tuple(slots))
 
+    def _plan(self, text: str, scope: Scope) -> Plan:
+        namespaces, default, dialect = scope
+        return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect), self._predicates)
 
-def _plan(text: str, scope: Scope) -> Plan:
-    namespaces, default, dialect = scope
-    return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect))
-
-
-def _probe(scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
-    changed = list(parts)
-    for i in indexes:
-        changed[2 * i + 1] = _sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
-    try:
-        probe = _plan("".join(changed), scope)
-    except QueryError:
-        return None
-    return None if probe.residual is not None else probe
+    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
+        changed = list(parts)
+        for i in indexes:
+            changed[2 * i + 1] = _sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
+        try:
+            probe = self._plan("".join(changed), scope)
+        except QueryError:
+            return None
+        return None if probe.residual is not None else probe
 
 
 def _sentinel(i: int, *, number: bool) -> str:

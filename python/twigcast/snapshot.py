@@ -15,6 +15,7 @@ from twigcast.delta import History, as_dict
 from twigcast.ids import Ids
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
+from twigcast.plan.planner import PREDICATES
 from twigcast.sealed import Format
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def save(engine: Engine, path: Path) -> None:
             "namespaces": engine.namespaces,
             "limits": engine.limits.as_dict(),
             "mode": engine.mode,
+            "predicates": engine.predicates,
             "next_id": engine._next_id,
             "version": engine._history.version,
             "tag": engine._history.tag,
@@ -127,7 +129,8 @@ def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Ta
         raise ValueError("namespaces that are no names")
     if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
         raise ValueError("a version that is no number")
-    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), mode=meta["mode"])
+    options = {"mode": meta["mode"], "predicates": meta.get("predicates", PREDICATES[0])}
+    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
     engine._adopt(_kernel.Engine.open(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]

@@ -91,9 +91,11 @@ def load_engine(
     namespaces: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     mode: str = "trie",
+    predicates: str = "shared",
 ) -> Engine:
     """The subscriptions of a file, compiled; numbered in the order of the file."""
-    return compile_file(read_subscriptions(path), namespaces=namespaces, limits=limits, mode=mode)
+    file = read_subscriptions(path)
+    return compile_file(file, namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
 
 
 def compile_file(
@@ -102,8 +104,9 @@ def compile_file(
     namespaces: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     mode: str = "trie",
+    predicates: str = "shared",
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode)
+    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):

@@ -225,6 +225,21 @@ def test_yfilter_simple_paths(run: Any, shared_data: Path, mode: str) -> None:
     assert found == expected
 
 
+@pytest.mark.parametrize("predicates", ["shared", "inline", "postponed"])
+def test_strategies_for_predicates(run: Any, folder: Any, predicates: str) -> None:
+    folder({"s.txt": "/a[@x = '1']/b\n/a[@x = '2']/b\n/a[b = 7]\n", "m.xml": '<a x="1"><b>7</b></a>'})
+    done = run("match", "--predicates", predicates, "-s", "s.txt", "m.xml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [id for _, id in pairs(done.stdout)] == [1, 3]
+
+
+def test_an_unknown_strategy_for_predicates(run: Any, folder: Any) -> None:
+    folder({"s.txt": "/a\n", "m.xml": "<a/>"})
+    done = run("match", "--predicates", "posponed", "-s", "s.txt", "m.xml")
+    assert done.returncode == 2
+    assert "there is no 'posponed'; did you mean 'postponed'?" in " ".join(done.stderr.split())
+
+
 def test_results(run: Any, folder: Any) -> None:
     lines = [
         {"id": "n", "query": "//b", "result": "nodes"},

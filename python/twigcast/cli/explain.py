@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from twigcast.cli.inputs import as_json
-from twigcast.cli.options import OneOf, namespace_options
+from twigcast.cli.options import OneOf, namespace_options, predicates_option
 from twigcast.cli.transforms import TransformExplanation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
@@ -29,9 +29,15 @@ Examples:
 @click.option("-s", "--subscriptions", metavar="FILE", help="Also tell what it shares with how many of these.")
 @click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
+@predicates_option
 @namespace_options
 def explain(
-    query: str, subscriptions: str | None, format: str, dialect: str, namespaces: tuple[tuple[str, str], ...]
+    query: str,
+    subscriptions: str | None,
+    format: str,
+    dialect: str,
+    predicates: str,
+    namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
     others = None
@@ -43,7 +49,9 @@ def explain(
     if is_transform(query):
         found = TransformExplanation(query, namespaces=dict(namespaces))
     else:
-        found = explained(query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others)
+        found = explained(
+            query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others, predicates=predicates
+        )
     if format == "json":
         click.echo(as_json(found.as_dict()))
     else:

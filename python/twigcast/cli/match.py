@@ -11,7 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
-from twigcast.cli.options import OneOf, format_option, limit_options, limits_from, mode_option, namespace_options
+from twigcast.cli.options import (
+    OneOf,
+    format_option,
+    limit_options,
+    limits_from,
+    mode_option,
+    namespace_options,
+    predicates_option,
+)
 from twigcast.cli.progress import Progress
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
@@ -55,6 +63,7 @@ class Output(Protocol):
 @format_option("jsonl", "table")
 @namespace_options
 @mode_option
+@predicates_option
 @limit_options
 @click.pass_context
 def match(
@@ -66,6 +75,7 @@ def match(
     format: str,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
+    predicates: str,
     **limits: int | None,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
@@ -77,7 +87,8 @@ def match(
         raise click.UsageError("stdin (-) can be read once only")
     file = read_subscriptions(subscriptions, result=result)
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), mode=mode)
+    options = {"mode": mode, "predicates": predicates}
+    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output

@@ -13,6 +13,7 @@ import click
 from twigcast.errors import OptionError
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
+from twigcast.plan.planner import PREDICATES
 from twigcast.subscriptions import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,6 +91,16 @@ def mode_option(command: F) -> F:
         default=MODES[0],
         show_default=True,
         help="How paths are matched: trie, nfa or fsm-per-query. The answers are the same.",
+    )(command)
+
+
+def predicates_option(command: F) -> F:
+    return click.option(
+        "--predicates",
+        type=OneOf(PREDICATES),
+        default=PREDICATES[0],
+        show_default=True,
+        help="When values are compared: shared, inline or postponed. The answers are the same.",
     )(command)
 
 

@@ -1,7 +1,8 @@
 """How messages reach a pattern: paths of which every message that satisfies it has at least one.
 
 An equality is the best access there is, for few messages have the very value; a path that must exist comes next. The
-choice is per shape, so it goes by the kind of condition and not by the constant.
+choice is per shape, so it goes by the kind of condition and not by the constant. Without ``values``, structure alone
+counts.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ class Access:
     paths: tuple[ValuePath, ...]
 
 
-def access(predicate: Predicate) -> tuple[ValuePath, ...]:
+def access(predicate: Predicate, *, values: bool = True) -> tuple[ValuePath, ...]:
     """The cheapest paths that cover every message which satisfies the predicate."""
-    return (_of(predicate, ()) or Access(_ANYWAY, (ANYWAY,))).paths
+    return (_of(predicate, (), values) or Access(_ANYWAY, (ANYWAY,))).paths
 
 
 # Each guard is looked up for every candidate; after a few there is little left to rule out.
 MAX_GUARDS = 3
 
 
-def guards(predicate: Predicate, reach: tuple[ValuePath, ...]) -> tuple[ValuePath, ...]:
+def guards(predicate: Predicate, reach: tuple[ValuePath, ...], *, values: bool = True) -> tuple[ValuePath, ...]:
     """Further single paths that the predicate needs, those that rule out most first."""
     found: dict[ValuePath, float] = {}
 
@@ -63,13 +64,13 @@ def guards(predicate: Predicate, reach: tuple[ValuePath, ...]) -> tuple[ValuePat
             case Exists(twig):
                 along(twig, base)
                 need(_trunk(twig, base))
-            case Compare(StringValue(twig, False), "=", Slot() as slot) if equality_is_a_step(slot):
+            case Compare(StringValue(twig, False), "=", Slot() as slot) if values and equality_is_a_step(slot):
                 along(twig, base)
                 steps = base + twig.steps
                 if steps and _followable(steps):
                     need(Access(_EQUAL_STRING, (ValuePath(steps, slot),)))
             case _:
-                need(_of(p, base))
+                need(_of(p, base, values))
 
     def along(twig: Twig, base: tuple[Step, ...]) -> None:
         steps = base
@@ -92,26 +93,28 @@ def guards(predicate: Predicate, reach: tuple[ValuePath, ...]) -> tuple[ValuePat
     return tuple(chosen)
 
 
-def _of(predicate: Predicate, base: tuple[Step, ...]) -> Access | None:
+def _of(predicate: Predicate, base: tuple[Step, ...], values: bool) -> Access | None:
     """What the predicate needs below a node that ``base`` leads to; None if it needs nothing there."""
     match predicate:
         case And(terms):
-            return _cheapest([_of(term, base) for term in terms])
+            return _cheapest([_of(term, base, values) for term in terms])
         case Or(terms):
-            parts = [_of(term, base) for term in terms]
+            parts = [_of(term, base, values) for term in terms]
             if any(p is None for p in parts):
                 return None
             found = [p for p in parts if p is not None]
             return Access(sum(p.cost for p in found), tuple(path for p in found for path in p.paths))
         case Exists(twig):
-            return _twig(twig, base)
+            return _twig(twig, base, values)
         case Compare(StringValue(twig, first), "=", Slot() as slot) if equality_is_a_step(slot):
             # the first of no nodes is the empty string
-            return None if first and slot.value in ("", 0.0) else _value(twig, base, slot)
+            if first and slot.value in ("", 0.0):
+                return None
+            return _value(twig, base, slot) if values else _twig(twig, base, values)
         case Compare(value, op, Slot(const)) if not _holds_of_nothing(value, op, const):
-            return _twig(_twig_of(value), base)
+            return _twig(_twig_of(value), base, values)
         case Match(_, StringValue(twig, _) | NormalizeSpace(StringValue(twig, _)), Slot(const)) if const != "":
-            return _twig(twig, base)
+            return _twig(twig, base, values)
     return None
 
 
@@ -121,15 +124,15 @@ def _value(twig: Twig, base: tuple[Step, ...], slot: Slot) -> Access | None:
     if steps and _followable(steps):
         cost = _EQUAL_STRING if isinstance(slot.value, str) else _EQUAL_NUMBER
         own = Access(cost - 0.01 * len(steps), (ValuePath(steps, slot),))
-    return _cheapest([own, _twig(twig, base)])
+    return _cheapest([own, _twig(twig, base, True)])
 
 
-def _twig(twig: Twig, base: tuple[Step, ...]) -> Access | None:
+def _twig(twig: Twig, base: tuple[Step, ...], values: bool) -> Access | None:
     options: list[Access | None] = []
     steps = base
     for node in twig.nodes:
         steps = (*steps, node.step)
-        options += [_of(filter, steps) for filter in node.filters]
+        options += [_of(filter, steps, values) for filter in node.filters]
     return _cheapest([*options, _trunk(twig, base)])
 
 

@@ -21,6 +21,11 @@ from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
+PREDICATES = ("shared", "inline", "postponed")
+"""When values are compared. ``shared``: a value leads to the pattern. The other two are YFilter's (overview §3.3), and
+there structure leads: ``inline`` tests equalities while the message is read, whether or not the rest of the pattern is
+there; ``postponed`` compares values for the patterns whose paths are all there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -55,38 +60,46 @@ class Plan:
         return "paths" if self.program is None else "pattern"
 
 
-def plan(compiled: Compiled) -> Plan:
+def plan(compiled: Compiled, predicates: str = PREDICATES[0]) -> Plan:
     match compiled:
         case Structural(path):
             trunk = Twig(tuple(map(Node, path.steps)))
             return Plan((ValuePath(path.steps),), None, (), selects=(Selection(TRUE, trunk),))
         case Pattern(condition, selects, pick):
-            return _pattern(condition, None, selects, pick)
+            return _pattern(condition, predicates, None, selects, pick)
         case Residual(None):
             return Plan((ANYWAY,), None, (), compiled)
         case Residual(necessary):
             assert necessary is not None
-            return _pattern(necessary, compiled)
+            return _pattern(necessary, predicates, compiled)
     raise TypeError(compiled)
 
 
 def _pattern(
     condition: Predicate,
+    predicates: str,
     residual: Residual | None,
     selects: tuple[Selection, ...] | None = None,
     pick: Position | None = None,
 ) -> Plan:
     program, constants = slotted(condition)
+    values = predicates == "shared"
     paths = linear(program)
-    if paths is not None:
+    if paths is not None and (values or all(path.slot is None for path in paths)):
         return Plan(tuple(paths), None, tuple(constants), residual, selects, pick)
     parts = conjunction(program)
-    reach = access(program)
+    reach = access(program, values=values)
     exact = parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts
+    if not values and constants:
+        exact = False
     if parts is not None and exact:
         others = tuple(part for part in parts if part != reach[0])
     else:
-        others = guards(program, reach)
+        others = guards(program, reach, values=predicates != "postponed")
+    if predicates == "inline":
+        # A bucket has the constants of its ways, and only then the guards of one constant: so a value is a way as well,
+        # though none that leads to more than the structure does.
+        reach += tuple(path for path in others if path.slot is not None)
     return Plan(reach, program, tuple(constants), residual, selects, pick, others, exact)
 
 
