@@ -70,28 +70,41 @@ pub(super) fn enter(entity: &mut Entity, name: &[u8], at: usize) -> Result<Optio
 /// What entities and defaults have cost so far.
 pub(super) struct Budget<'a> {
     pub limits: &'a Limits,
-    message: u64,
+    /// The most that may be spent.
+    most: u64,
     pub spent: u64,
 }
 
 impl<'a> Budget<'a> {
     pub fn new(limits: &'a Limits, message: usize) -> Self {
-        Budget { limits, message: message as u64, spent: 0 }
+        let times = (message as u64).saturating_mul(limits.max_amplification.into());
+        let most = limits.max_expansion.min(ADDRESSABLE).min(times.max(AMPLIFICATION_FLOOR));
+        Budget { limits, most, spent: 0 }
     }
 
     /// Accounts for so many bytes of replacement text or of a default.
     pub fn spend(&mut self, bytes: u64, at: usize) -> Result<()> {
+        if self.afford(bytes) {
+            return Ok(());
+        }
         self.spent = self.spent.saturating_add(bytes);
         let Limits { max_expansion, max_amplification, .. } = *self.limits;
         let message = if self.spent > max_expansion.min(ADDRESSABLE) {
             format!("entities and defaults expand to more than {} bytes", max_expansion.min(ADDRESSABLE))
-        } else if self.spent > AMPLIFICATION_FLOOR && self.spent > self.message.saturating_mul(max_amplification.into())
-        {
-            format!("entities and defaults expand to more than {max_amplification} times the message")
         } else {
-            return Ok(());
+            format!("entities and defaults expand to more than {max_amplification} times the message")
         };
         Err(fault(code::LIMIT_EXPANSION, at, message))
+    }
+
+    /// Accounts for them if no limit is crossed.
+    #[inline]
+    pub fn afford(&mut self, bytes: u64) -> bool {
+        let spent = self.spent.saturating_add(bytes);
+        if spent <= self.most {
+            self.spent = spent;
+        }
+        spent <= self.most
     }
 
     pub fn check_depth(&self, depth: usize, at: usize) -> Result<()> {

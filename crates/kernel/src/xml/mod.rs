@@ -1,7 +1,7 @@
 //! A strict, non-validating reader of XML 1.0 (5th edition) with Namespaces 1.0.
 //!
 //! ```text
-//! bytes -> encoding -> prolog -> (dtd, attlist, models -> rewrite, entities, output) -> scan -> walk, tag -> Sink
+//! bytes -> encoding -> prolog -> (dtd, attlist, models -> rewrite, entities, known, output) -> scan -> walk, tag -> Sink
 //! ```
 //!
 //! Nearly every message is UTF-8 without internal subset: it is read in place, in two stages. Stage 1 (`scan`) indexes
@@ -18,6 +18,7 @@ mod dtd;
 mod encoding;
 mod entities;
 mod error;
+mod known;
 mod limits;
 mod markup;
 mod models;

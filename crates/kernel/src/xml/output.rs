@@ -29,6 +29,17 @@ impl Map {
     }
 }
 
+const BLOCK: usize = 32;
+
+/// Writes the first bytes of a block. A few bytes are written faster as a whole block, of which the rest is taken back,
+/// than by a call to copy just them.
+#[inline(always)]
+fn extend(out: &mut Vec<u8>, block: &[u8; BLOCK], length: usize) {
+    let end = out.len() + length;
+    out.extend_from_slice(block);
+    out.truncate(end);
+}
+
 /// Writes the plain form. What is copied from the document is kept back, so that long stretches are copied at once.
 pub(super) struct Output<'a> {
     src: &'a [u8],
@@ -49,7 +60,10 @@ impl<'a> Output<'a> {
         let (start, end) = self.kept;
         if start < end {
             self.map.stretches.push((self.out.len() as u32, start as u32, true));
-            self.out.extend_from_slice(&self.src[start..end]);
+            match self.src[start..].first_chunk() {
+                Some(block) if end - start <= BLOCK => extend(self.out, block, end - start),
+                _ => self.out.extend_from_slice(&self.src[start..end]),
+            }
             self.kept = (end, end);
         }
     }
@@ -91,7 +105,11 @@ impl<'a> Output<'a> {
     /// Writes a part of the plain form again.
     #[inline]
     pub fn repeat(&mut self, part: (usize, usize), at: usize) {
-        self.made(at).extend_from_within(part.0..part.1);
+        let out = self.made(at);
+        match out[part.0..].first_chunk().copied() {
+            Some(block) if part.1 - part.0 <= BLOCK => extend(out, &block, part.1 - part.0),
+            _ => out.extend_from_within(part.0..part.1),
+        }
     }
 
     pub fn len(&self) -> usize {

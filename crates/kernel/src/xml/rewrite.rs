@@ -10,6 +10,7 @@ use super::chars::{at, skip_space};
 use super::dtd::Dtd;
 use super::entities::{collapse, enter, escape, unparsed, Budget, General, Kind, Place};
 use super::error::{code, fault, Fault, Result};
+use super::known::{run_end, Expansion, Known};
 use super::limits::ADDRESSABLE;
 use super::markup::{self, Reference};
 use super::names;
@@ -31,14 +32,6 @@ struct Frame {
     levels: usize,
 }
 
-/// Where the expansion of an entity stands in the plain form, to be copied when it is referred to again.
-#[derive(Clone, Copy)]
-struct Expansion {
-    part: (usize, usize),
-    cost: u64,
-    levels: usize,
-}
-
 pub(super) struct Rewriter<'a, 'b> {
     general: &'a mut General,
     attributes: &'a Attributes,
@@ -46,6 +39,7 @@ pub(super) struct Rewriter<'a, 'b> {
     out: Output<'a>,
     /// By entity.
     expansions: Vec<Option<Expansion>>,
+    known: Known,
     scratch: Vec<u8>,
     /// For each attribute that the DTD declares for the element at hand: the number of the last tag that had it.
     given: Vec<usize>,
@@ -63,7 +57,8 @@ impl<'a, 'b> Rewriter<'a, 'b> {
     pub fn new(dtd: &'a mut Dtd, budget: &'a mut Budget<'b>, out: Output<'a>) -> Self {
         let (general, attributes) = (&mut dtd.general, &dtd.attributes);
         let expansions = vec![None; general.table.len()];
-        Rewriter { general, attributes, budget, out, expansions, scratch: Vec::new(), given: Vec::new(), tags: 0 }
+        let (known, scratch, given) = (Known::new(), Vec::new(), Vec::new());
+        Rewriter { general, attributes, budget, out, expansions, known, scratch, given, tags: 0 }
     }
 
     /// Rewrites the document from `start`, the offset past its DOCTYPE. Answers false when it met wrong syntax, which
@@ -106,6 +101,13 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 if depth == 0 {
                     Step::Stop(pos)
                 } else {
+                    if last == 0 {
+                        let past = self.references(src, pos);
+                        if past > pos {
+                            frame.pos = past;
+                            continue;
+                        }
+                    }
                     match markup::reference(text, pos, self.budget.limits.max_name) {
                         Err(_) => Step::Stop(pos),
                         Ok((Reference::Char, past)) => {
@@ -154,15 +156,44 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         }
     }
 
+    /// Writes references of the document to entities known how they expand, and the character data between them, from
+    /// `start` on. Answers where it stopped: at a limit too, for the loop above is to report it.
+    #[inline]
+    fn references(&mut self, src: &[u8], start: usize) -> usize {
+        let mut pos = start;
+        while let Some((Expansion { part, cost, .. }, past)) = self.known.find(src, pos + 1) {
+            if self.out.len() as u64 > ADDRESSABLE || !self.budget.afford(cost) {
+                break;
+            }
+            self.out.repeat(part, pos);
+            pos = past;
+            // What begins like this may be written differently: see `text`.
+            if matches!(at(src, pos), b']' | b'>' | b'\n') {
+                break;
+            }
+            let end = run_end(src, pos);
+            self.out.copy(pos, end);
+            pos = end;
+            if at(src, pos) != b'&' {
+                break;
+            }
+        }
+        pos
+    }
+
     /// Opens an entity for a reference in content, unless it is skipped or known how it expands.
     fn open(&mut self, name: &[u8], here: usize, frames: &mut Vec<Frame>) -> Result<()> {
         let Some(id) = self.general.find(name, here)? else {
             return Ok(());
         };
         let depth = frames.len();
-        if let Some(Expansion { part, cost, levels }) = self.expansions[id] {
+        if let Some(expansion) = self.expansions[id] {
+            let Expansion { part, cost, levels } = expansion;
             self.budget.spend(cost, here)?;
             self.budget.check_depth(depth + levels, here)?;
+            if depth == 1 {
+                self.known.add(name, expansion);
+            }
             self.out.repeat(part, here);
             if let Some(parent) = frames.last_mut() {
                 parent.levels = parent.levels.max(levels + 1);

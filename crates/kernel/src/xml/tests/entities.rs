@@ -167,3 +167,34 @@ fn declarations_are_checked() {
         wrong(bad, "<a/>", code);
     }
 }
+
+/// An entity referred to often is written by a path of its own; one referred to once is not.
+#[test]
+fn references_to_one_entity_read_like_references_to_equal_ones() {
+    let long = "forty bytes of text, which fill no block";
+    let texts =
+        ["x", "", "a b", long, "<b/>", "<b>]</b>", "]", "]]", ">", "]>", "&#13;", "\n", "&#38;amp;", "&i;", "é"];
+    let between = ["", " ", "]", "]]", ">", "]>", "\n", "\r", "\r\n", "&amp;", "<c/>", "<c>&one;</c>", "é", long];
+    for text in texts {
+        for name in ["e", "seven77", "eight888", "é"] {
+            for first in ["", "]", "\r"] {
+                for second in between {
+                    let inner = "<!ENTITY i 'i'><!ENTITY one '1'>";
+                    let mut same = format!("<a>{first}");
+                    let mut equal = same.clone();
+                    let mut subset = format!("{inner}<!ENTITY {name} '{text}'>");
+                    let once = subset.clone();
+                    for i in 0..6 {
+                        let separator = if i % 2 == 0 { second } else { first };
+                        subset += &format!("<!ENTITY {name}{i} '{text}'>");
+                        equal += &format!("&{name}{i};{separator}");
+                        same += &format!("&{name};{separator}");
+                    }
+                    let told = read(with(&once, &(same.clone() + "</a>"))).map_err(|error| error.code);
+                    let expected = read(with(&subset, &(equal + "</a>"))).map_err(|error| error.code);
+                    assert_eq!(told, expected, "{name} {text:?}: {same}");
+                }
+            }
+        }
+    }
+}

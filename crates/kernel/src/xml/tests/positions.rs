@@ -31,6 +31,22 @@ fn errors_in_rewritten_documents_are_where_they_are_in_the_message() {
 }
 
 #[test]
+fn errors_after_references_to_one_entity_are_where_they_are_in_the_message() {
+    let head = "<!DOCTYPE r [<!ENTITY e 'text'>]>";
+    let references = "&e;&e; and &e; &e;";
+    let (_, line, column) = place(format!("{head}<r>{references}\n {references} &none;</r>"));
+    assert_eq!((line, column), (2, 21));
+    let (_, line, column) = place(format!("{head}<r>{references}\n {references} ]]></r>"));
+    assert_eq!((line, column), (2, 21));
+    let (_, line, column) = place(format!("{head}<r>{references}\n {references}</x>"));
+    assert_eq!((line, column), (2, 20));
+    let doc = format!("{head}<r>{}</r>", "&e;".repeat(10));
+    let limits = Limits { max_expansion: 5 * 8, ..Limits::default() };
+    let error = read_with(doc.as_bytes(), &limits).unwrap_err();
+    assert_eq!((error.code, error.offset as usize), ("limit-expansion", head.len() + 3 + 3 * 8));
+}
+
+#[test]
 fn every_code_is_documented_once() {
     let mut codes: Vec<_> = CODES.iter().map(|(code, _)| code).collect();
     codes.sort_unstable();
