@@ -33,68 +33,78 @@ class NotEncodable(Exception):
     """The kernel has no word for it; a full XPath engine decides."""
 
 
-def encode(predicate: Predicate, code: Callable[[Step], int]) -> list[int]:
+Code = Callable[[Step], int]
+
+
+# Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.
+# What comes most often is asked for first.
+
+
+def encode(predicate: Predicate, code: Code) -> list[int]:
     """``code`` gives a step's code; the predicate has slots in place of constants."""
     words: list[int] = []
-
-    def twig(t: Twig) -> None:
-        words.append(len(t.nodes))
-        for node in t.nodes:
-            words.append(code(node.step))
-            words.append(len(node.filters))
-            for filter in node.filters:
-                walk(filter)
-
-    def value(v: Value) -> None:
-        match v:
-            case StringValue(t, first):
-                words.extend((0, int(first), 0))
-            case NormalizeSpace(StringValue(t, first)):
-                words.extend((0, int(first), 1))
-            case StringLength(StringValue(t, first)):
-                words.extend((1, int(first), 0))
-            case StringLength(NormalizeSpace(StringValue(t, first))):
-                words.extend((1, int(first), 1))
-            case Count(t):
-                words.append(2)
-            case _:
-                raise NotEncodable
-        twig(t)
-
-    def walk(p: Predicate) -> None:
-        match p:
-            case Bool(truth):
-                words.append(int(truth))
-            case And(terms) | Or(terms):
-                words.extend((2 if isinstance(p, And) else 3, len(terms)))
-                for term in terms:
-                    walk(term)
-            case Not(term):
-                words.append(4)
-                walk(term)
-            case Exists(t):
-                words.append(5)
-                twig(t)
-            case NodeIs(kind, ns, local):
-                words.extend((6, code(Step("child", kind, ns, local))))
-            case Compare(v, op, Slot(str(), index)):
-                words.append(7)
-                value(v)
-                words.extend((int(op == "="), index))
-            case Compare(v, op, Slot(_, index)):
-                words.append(8)
-                value(v)
-                words.extend((_OPS[op], index))
-            case Match(function, v, Slot(_, index)):
-                words.append(9 if function == "contains" else 10)
-                value(v)
-                words.append(index)
-            case Position(of, op, n):
-                if not 0 <= n < 2**32:
-                    raise NotEncodable
-                words.extend((11, _COUNTED[of], _OPS[op], n))
-            case _:
-                raise NotEncodable
-
-    walk(predicate)
+    _predicate(predicate, code, words)
     return words
+
+
+def _twig(twig: Twig, code: Code, words: list[int]) -> None:
+    words.append(len(twig.nodes))
+    for node in twig.nodes:
+        words.append(code(node.step))
+        words.append(len(node.filters))
+        for filter in node.filters:
+            _predicate(filter, code, words)
+
+
+def _value(value: Value, code: Code, words: list[int]) -> None:
+    match value:
+        case StringValue(twig, first):
+            words.extend((0, int(first), 0))
+        case NormalizeSpace(StringValue(twig, first)):
+            words.extend((0, int(first), 1))
+        case StringLength(StringValue(twig, first)):
+            words.extend((1, int(first), 0))
+        case StringLength(NormalizeSpace(StringValue(twig, first))):
+            words.extend((1, int(first), 1))
+        case Count(twig):
+            words.append(2)
+        case _:
+            raise NotEncodable
+    _twig(twig, code, words)
+
+
+def _predicate(predicate: Predicate, code: Code, words: list[int]) -> None:
+    match predicate:
+        case Exists(twig):
+            words.append(5)
+            _twig(twig, code, words)
+        case Compare(value, op, Slot(const, index)):
+            if isinstance(const, str):
+                words.append(7)
+                _value(value, code, words)
+                words.extend((int(op == "="), index))
+            else:
+                words.append(8)
+                _value(value, code, words)
+                words.extend((_OPS[op], index))
+        case And(terms) | Or(terms):
+            words.extend((2 if isinstance(predicate, And) else 3, len(terms)))
+            for term in terms:
+                _predicate(term, code, words)
+        case Not(term):
+            words.append(4)
+            _predicate(term, code, words)
+        case Match(function, value, Slot(_, index)):
+            words.append(9 if function == "contains" else 10)
+            _value(value, code, words)
+            words.append(index)
+        case Position(of, op, n):
+            if not 0 <= n < 2**32:
+                raise NotEncodable
+            words.extend((11, _COUNTED[of], _OPS[op], n))
+        case NodeIs(kind, ns, local):
+            words.extend((6, code(Step("child", kind, ns, local))))
+        case Bool(truth):
+            words.append(int(truth))
+        case _:
+            raise NotEncodable

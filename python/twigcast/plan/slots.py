@@ -30,48 +30,68 @@ class Slot(Const):
     index: int
 
 
-def slotted(predicate: Predicate) -> tuple[Predicate, list[str | float]]:
+Values = list[str | float]
+
+
+# Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.
+
+
+def slotted(predicate: Predicate) -> tuple[Predicate, Values]:
     """The predicate with slots, numbered in the order of traversal, and the constants by slot."""
-    values: list[str | float] = []
+    values: Values = []
+    return _predicate(predicate, values), values
 
-    def const(c: Const) -> Slot:
-        values.append(c.value)
-        return Slot(c.value, len(values) - 1)
 
-    def twig(t: Twig) -> Twig:
-        # a node without filters is the same with slots
-        return Twig(tuple([Node(n.step, tuple(map(walk, n.filters))) if n.filters else n for n in t.nodes]))
+def _slot(const: Const, values: Values) -> Slot:
+    values.append(const.value)
+    return Slot(const.value, len(values) - 1)
 
-    def value(v: Value) -> Value:
-        match v:
-            case StringValue(t, first):
-                return StringValue(twig(t), first)
-            case NormalizeSpace(StringValue(t, first)):
-                return NormalizeSpace(StringValue(twig(t), first))
-            case StringLength(of):
-                inner = value(of)
-                assert isinstance(inner, (StringValue, NormalizeSpace))
-                return StringLength(inner)
-            case Count(t):
-                return Count(twig(t))
-        raise TypeError(v)
 
-    def walk(p: Predicate) -> Predicate:
-        match p:
-            case And(terms):
-                return And(tuple(map(walk, terms)))
-            case Or(terms):
-                return Or(tuple(map(walk, terms)))
-            case Not(term):
-                return Not(walk(term))
-            case Exists(t):
-                return Exists(twig(t))
-            case Compare(v, op, c):
-                return Compare(value(v), op, const(c))
-            case Match(function, v, c):
-                inner = value(v)
-                assert isinstance(inner, (StringValue, NormalizeSpace))
-                return Match(function, inner, const(c))
-        return p
+def _twig(twig: Twig, values: Values) -> Twig:
+    # what has no filters is the same with slots
+    for node in twig.nodes:
+        if node.filters:
+            break
+    else:
+        return twig
+    return Twig(
+        tuple([Node(n.step, tuple([_predicate(f, values) for f in n.filters])) if n.filters else n for n in twig.nodes])
+    )
 
-    return walk(predicate), values
+
+def _string(value: StringValue | NormalizeSpace, values: Values) -> StringValue | NormalizeSpace:
+    if isinstance(value, NormalizeSpace):
+        of = value.of
+        twig = _twig(of.twig, values)
+        return value if twig is of.twig else NormalizeSpace(StringValue(twig, of.first))
+    twig = _twig(value.twig, values)
+    return value if twig is value.twig else StringValue(twig, value.first)
+
+
+def _value(value: Value, values: Values) -> Value:
+    match value:
+        case StringValue() | NormalizeSpace():
+            return _string(value, values)
+        case StringLength(of):
+            return StringLength(_string(of, values))
+        case Count(twig):
+            return Count(_twig(twig, values))
+    raise TypeError(value)
+
+
+def _predicate(predicate: Predicate, values: Values) -> Predicate:
+    match predicate:
+        case Exists(twig):
+            within = _twig(twig, values)
+            return predicate if within is twig else Exists(within)
+        case Compare(value, op, const):
+            return Compare(_value(value, values), op, _slot(const, values))
+        case And(terms):
+            return And(tuple([_predicate(term, values) for term in terms]))
+        case Or(terms):
+            return Or(tuple([_predicate(term, values) for term in terms]))
+        case Not(term):
+            return Not(_predicate(term, values))
+        case Match(function, value, const):
+            return Match(function, _string(value, values), _slot(const, values))
+    return predicate
