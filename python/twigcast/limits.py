@@ -37,7 +37,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            top = 2**32 - 1
+            top = 2**63 - 1 if field.name == "max_residual_cost" else 2**32 - 1
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= top:
                 raise OptionError("bad-limit", f"{field.name} must be a whole number from 1 to {top}, not {value!r}")
 

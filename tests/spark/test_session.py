@@ -101,7 +101,7 @@ def test_no_archive_where_it_cannot_be(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_session_is_ours_and_the_environment_as_before(spark: SparkSession) -> None:
-    assert session() is spark
+    assert session().sparkContext is spark.sparkContext
     for key, value in SETTINGS.items():
         assert spark.sparkContext.getConf().get(key) == value
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

@@ -82,6 +82,7 @@ class LimitSettings(Section):
     max_entity_depth: Size = _LIMITS.max_entity_depth
     max_result_nodes: Size = _LIMITS.max_result_nodes
     max_result_bytes: Size = _LIMITS.max_result_bytes
+    max_residual_cost: Size = _LIMITS.max_residual_cost
 
     def limits(self) -> Limits:
         return Limits(**self.model_dump())
