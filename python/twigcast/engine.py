@@ -14,7 +14,7 @@ import pyarrow as pa
 from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.delta import History
-from twigcast.errors import MessageError, OptionError, Span
+from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.ids import Ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
@@ -43,6 +43,9 @@ _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 # The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
 _NOWHERE = (Step("child", "text", None, None), Step("child", "element", None, None))
 NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), ())
+
+# Steps of a transform's path; libxml2 gives up at some thousands.
+MAX_STEPS = 1000
 
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
@@ -225,7 +228,18 @@ class Engine:
         if s.result != "match":
             hint = 'leave "result" out: a transform always gives the message it makes'
             raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
-        return parse_transform(s.query, {**self.namespaces, **(s.namespaces or {})}, s.default_namespace)
+        transform = parse_transform(s.query, {**self.namespaces, **(s.namespaces or {})}, s.default_namespace)
+        where = "" if transform.where is None else transform.where.text
+        for text in (transform.binding.text, where, *(path.text for path in transform.return_paths)):
+            if text.count("/") > MAX_STEPS:
+                raise QueryError(
+                    "too-many-steps",
+                    f"a path of the transform has more than {MAX_STEPS} steps",
+                    hint="no message is that deep; use // to skip levels",
+                    source=s.query,
+                    span=Span(0, len(s.query)),
+                )
+        return transform
 
     def _add_transform(self, number: int, s: Subscription, transform: Transform) -> None:
         if self._transforms is None:
@@ -471,13 +485,11 @@ def _check(error: _kernel.Error | None) -> None:
 
 
 def _together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """What transforms refuse has no matches at all: one message, one outcome."""
+    """The errors of both; a message that only transforms refuse keeps its other matches."""
     if refused.null_count == len(refused) or refused.is_valid().equals(error.is_valid()):
         return matches, error
     rows = zip(error.to_pylist(), refused.to_pylist(), strict=True)
-    errors = [one or other for one, other in rows]
-    kept = [[] if e else m for m, e in zip(matches.to_pylist(), errors, strict=True)]
-    return pa.array(kept, matches.type), pa.array(errors, error.type)
+    return matches, pa.array([one or other for one, other in rows], error.type)
 
 
 _TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}

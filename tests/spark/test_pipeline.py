@@ -220,3 +220,34 @@ def test_half_a_state_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
     shutil.rmtree(site.settings.state.checkpoints)
     with pytest.raises(OptionError, match="only a part"):
         run_once(site, spark)
+
+
+def test_a_schema_that_is_law(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "shop.dtd").write_text("<!ELEMENT order (total)><!ELEMENT total (#PCDATA)>")
+    site = Site(tmp_path, '[publishers.shop]\nschema = "shop.dtd"\non_invalid = "reject"\n')
+    text = site.file.read_text()
+    site.file.write_text(text.replace('source = "directory"', 'source = "directory"\npublisher = "shop"', 1))
+    with site.store() as store:
+        store.subscribe("/*", id="all")
+    site.put("good.xml", "<order><total>1</total></order>")
+    site.put("invalid.xml", "<order>\n<nope/></order>")
+    site.put("broken.xml", "<order>")
+    run = run_once(site, spark)
+    assert (run.total.messages, run.total.deliveries, run.total.rejects) == (3, 1, 2)
+    letters = {letter.message: letter.reason for letter in DeadLetters(site.settings.state.dead).letters()}
+    assert letters == {"invalid.xml": "invalid", "broken.xml": "unclosed-element"}
+    (tmp_path / "shop.dtd").write_text("<!ELEMENT order (total")
+    with pytest.raises(OptionError, match=r"shop\.dtd"):
+        run_once(site, spark)
+
+
+def test_a_message_too_deep_for_transforms_reaches_filters(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    with site.store() as store:
+        store.subscribe("<r>{ for $b in /nomatch return $b }</r>", id="t")
+        store.subscribe("/z", id="f")
+    site.put("deep.xml", "<z>" * 80 + "</z>" * 80)
+    site.put("flat.xml", "<z/>")
+    run = run_once(site, spark)
+    assert (run.total.messages, run.total.deliveries, run.total.rejects) == (2, 2, 1)
+    assert site.in_lake() == Counter({("deep.xml", "f"): 1, ("flat.xml", "f"): 1})

@@ -123,6 +123,19 @@ def test_what_is_wrong_is_said() -> None:
     for result in (engine.select_batch(batch), engine.match_batch(batch)):
         assert [e and e["code"] for e in result.column("error").to_pylist()] == ["too-deep-to-transform", None]
         assert [len(m) for m in result.column("matches").to_pylist()] == [0, 1]
+    # others are not to suffer
+    engine.add("/figure", id="filter")
+    for result in (engine.select_batch(batch), engine.match_batch(batch)):
+        assert [len(m) for m in result.column("matches").to_pylist()] == [1, 1]
+
+
+def test_a_path_that_no_message_has_is_refused() -> None:
+    engine = Engine()
+    for query in ("for $o in {} return $o", "for $o in //a where $o{} return $o", "for $o in //a return $o{}"):
+        with pytest.raises(QueryError, match="more than 1000 steps"):
+            engine.add("<r>{ " + query.format("/a" * 5000) + " }</r>")
+    engine.add("<r>{ for $o in " + "/a" * 900 + " return $o }</r>")
+    assert engine.match(b"<a/>") == []
 
 
 def test_a_payload_beyond_the_limit_is_left_out() -> None:

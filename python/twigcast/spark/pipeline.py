@@ -30,6 +30,7 @@ from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.validity import ANYTHING, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,11 +68,22 @@ class Watch:
     """While what the run has can still be asked."""
 
 
+def validity_of(settings: config.Pipeline, stream: str) -> Validity:
+    """Whether messages of a stream have to be valid; plans rely on no schema, so that others need no check."""
+    of = settings.streams.get(stream)
+    publisher = None if of is None or of.publisher is None else settings.publishers[of.publisher]
+    if publisher is None or publisher.on_invalid != "reject":
+        return ANYTHING
+    return Validity(str(publisher.schema_file.resolve()))
+
+
 def check(settings: config.Pipeline) -> None:
     """What can be found wrong without starting anything: folders, paths, record names."""
     for name, stream in settings.streams.items():
         try:
             event_time_of(stream).check()
+            if stream.publisher is not None:
+                Validity(str(settings.publishers[stream.publisher].schema_file)).check()
             if isinstance(stream, config.Directory):
                 check_inbox(local_folder(stream))
                 if stream.messages == "records":
@@ -276,7 +288,15 @@ class StreamRun:
             if self.source.complete is not None:
                 frame = self.source.complete(frame, self.checkpoint, batch)
             writer = LogWriter(str(self.log.staging), self.name)
-            task = DeliverTask(self.source.load, self.time, self.name, published.shards[0], writer, self.archive)
+            task = DeliverTask(
+                self.source.load,
+                self.time,
+                self.name,
+                published.shards[0],
+                writer,
+                self.archive,
+                validity=validity_of(self.run.settings, self.name),
+            )
             counts = commit_batch(frame, task, published, self.log, batch)
             self._tell(batch, counts, time.monotonic() - began, published)
 

@@ -31,7 +31,7 @@ impl Refused {
 
     pub fn text(self) -> &'static str {
         match self {
-            Refused::TooDeep => "the message is nested deeper than transforms can take (62 levels)",
+            Refused::TooDeep => "the message is nested deeper than transforms can take (63 levels)",
             Refused::TooMuch => "the message gives transforms more work than a message may",
         }
     }

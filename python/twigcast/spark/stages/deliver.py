@@ -15,6 +15,7 @@ from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.live import Held, Version, held_at
 from twigcast.spark.stages.outcome import Outcome, outcomes
 from twigcast.spark.stages.payload import payloads
+from twigcast.spark.stages.validity import ANYTHING, Validity
 
 MATCHES_AT_ONCE = 1 << 18
 """Matches held at one time, roughly: each becomes a delivery of some hundred bytes."""
@@ -32,13 +33,14 @@ class DeliverTask:
     archive: Archive | None = None
     first: bool = True
     """The first shard's task: the one that counts the messages, keeps the refused ones, and the archive."""
+    validity: Validity = ANYTHING
     again: bool = False
     """The messages have been through before: those that are refused are in the dead letter already."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = held_at(self.version)
         with self.writer.part() as part:
-            messages = self.time(self.load(batches))
+            messages = self.validity(self.time(self.load(batches)))
             if self.archive is not None and self.first:
                 with self.archive.part() as kept:
                     self._match(kept.passing(messages), held, part)
@@ -62,17 +64,18 @@ class DeliverTask:
             asked = outcomes(_with_rows(batch), held.engine, select=self.version.selects, at_once=MATCHES_AT_ONCE)
             for outcome in asked:
                 rejected = outcome.rejected
-                if rejected is not None:
-                    if self.first and not self.again:
-                        part.reject(_dead(batch, rejected))
-                    if len(rejected.ids) == len(outcome.ids):
-                        continue
+                if rejected is not None and self.first and not self.again:
+                    part.reject(_dead(batch, rejected))
                 self._write(batch, outcome, held, part)
 
     def _write(self, batch: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
+        # A message may be beyond some subscriptions only: it is a dead letter, and the others get it all the same.
         good = outcome.errors.is_null()
-        messages = batch.take(outcome.ids.filter(good))
-        matches = outcome.matches.filter(good)
+        partly = pc.and_(outcome.errors.is_valid(), pc.greater(pc.list_value_length(outcome.matches), 0))
+        some = pc.or_(good, partly)
+        messages = batch.take(outcome.ids.filter(some))
+        part.counts.messages -= pc.sum(partly).as_py() or 0  # counted as refused
+        matches = outcome.matches.filter(some)
         rows, found = matches.value_parent_indices(), matches.flatten()
         part.write(messages, deliveries_of(rows, found, held, self.stream))
 
