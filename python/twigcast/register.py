@@ -31,15 +31,13 @@ class Codes(StepCodes):
         return [[self[step] for step in steps] for steps in alternatives(path.steps)]
 
 
-Ways = Sequence[tuple[Sequence[int], int | None]]
+Ways = tuple[tuple[tuple[int, ...], int | None], ...]
 Coded = list[tuple[list[int], int | None]]
 """Codes of paths, each with the constant that its last node equals, if any."""
 
 
-def _key(program: Sequence[int], access: Ways, guards: Ways, exact: bool) -> tuple[object, ...]:
-    """All that makes a shape: a program may need other paths for other constants, as ``count(x) > n`` does."""
-    ways = [tuple((tuple(steps), slot) for steps, slot in list) for list in (access, guards)]
-    return (exact, *ways, *program)
+def _ways(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
+    return tuple((tuple(steps), slot) for steps, slot in paths)
 
 
 class Register:
@@ -52,7 +50,7 @@ class Register:
         self._shapes: dict[Template, int] = {}
         self._paths: dict[Template, Coded] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
-        self._by_program: dict[tuple[object, ...], int] | None = None
+        self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, bool], int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 
@@ -120,18 +118,23 @@ class Register:
 
     def _shape(self, plan: Plan) -> int:
         assert plan.program is not None
-        program = encode(plan.program, self.codes.__getitem__)
+        program = tuple(encode(plan.program, self.codes.__getitem__))
         access, guards = self._access(plan.paths), self._access(plan.guards)
         if self._by_program is None:
-            self._by_program = {_key(*shape): number for number, shape in enumerate(self.kernel.shapes())}
-        key = _key(program, access, guards, plan.exact)
+            self._by_program = {
+                (tuple(program), _ways(access), _ways(guards), exact): number
+                for number, (program, access, guards, exact) in enumerate(self.kernel.shapes())
+            }
+        # a program may need other paths for other constants, as ``count(x) > n`` does
+        key = (program, access, guards, plan.exact)
         known = self._by_program.get(key)
         if known is None:
-            known = self._by_program[key] = self.kernel.add_shape(program, access, guards, plan.exact)
+            known = self._by_program[key] = self.kernel.add_shape(*key)
         return known
 
-    def _access(self, paths: Sequence[ValuePath]) -> list[tuple[list[int], int | None]]:
-        return [([self.codes[step] for step in p.steps], None if p.slot is None else p.slot.index) for p in paths]
+    def _access(self, paths: Sequence[ValuePath]) -> Ways:
+        code = self.codes.__getitem__
+        return tuple([(tuple(map(code, p.steps)), None if p.slot is None else p.slot.index) for p in paths])
 
     def flush(self, count: int) -> list[int]:
         """Adds what is queued; the numbers of all ``count`` subscriptions."""

@@ -7,7 +7,8 @@ counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 from twigcast.pattern import (
     And,
@@ -30,67 +31,79 @@ from twigcast.plan.slots import Slot
 # Any message has a root element.
 ANYWAY = ValuePath((Step("child", "element"),))
 
-_EQUAL_STRING, _EQUAL_NUMBER, _PATH, _ANYWAY = 1.0, 2.0, 100.0, 1e6
+_EQUAL_STRING, _EQUAL_NUMBER, _PATH = 1.0, 2.0, 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     cost: float
     paths: tuple[ValuePath, ...]
 
 
-def access(predicate: Predicate, *, values: bool = True) -> tuple[ValuePath, ...]:
+def needs(predicate: Predicate, *, values: bool = True) -> list[Access]:
+    """Ways of which every message that satisfies the predicate has each."""
+    found: list[Access] = []
+    _collect(predicate, (), values, found)
+    return found
+
+
+def access(needed: list[Access]) -> tuple[ValuePath, ...]:
     """The cheapest paths that cover every message which satisfies the predicate."""
-    return (_of(predicate, (), values) or Access(_ANYWAY, (ANYWAY,))).paths
+    return min(needed, key=_cost).paths if needed else (ANYWAY,)
 
 
 # Each guard is looked up for every candidate; after a few there is little left to rule out.
 MAX_GUARDS = 3
 
 
-def guards(predicate: Predicate, reach: tuple[ValuePath, ...], *, values: bool = True) -> tuple[ValuePath, ...]:
+def guards(needed: list[Access], reach: tuple[ValuePath, ...]) -> tuple[ValuePath, ...]:
     """Further single paths that the predicate needs, those that rule out most first."""
-    found: dict[ValuePath, float] = {}
-
-    def need(option: Access | None) -> None:
-        if option is not None and len(option.paths) == 1:
-            found.setdefault(option.paths[0], option.cost)
-
-    def walk(p: Predicate, base: tuple[Step, ...]) -> None:
-        match p:
-            case And(terms):
-                for term in terms:
-                    walk(term, base)
-            case Exists(twig):
-                along(twig, base)
-                need(_trunk(twig, base))
-            case Compare(StringValue(twig, False), "=", Slot() as slot) if values and equality_is_a_step(slot):
-                along(twig, base)
-                steps = base + twig.steps
-                if steps and _followable(steps):
-                    need(Access(_EQUAL_STRING, (ValuePath(steps, slot),)))
-            case _:
-                need(_of(p, base, values))
-
-    def along(twig: Twig, base: tuple[Step, ...]) -> None:
-        steps = base
-        for node in twig.nodes:
-            steps = (*steps, node.step)
-            for filter in node.filters:
-                walk(filter, steps)
-
-    walk(predicate, ())
     known = [path.steps for path in reach] if len(reach) == 1 else []
     chosen: list[ValuePath] = []
-    for path, _ in sorted(found.items(), key=lambda item: (item[1], -len(item[0].steps))):
-        if path in reach or path == ANYWAY or len(chosen) == MAX_GUARDS:
+    for _, paths in sorted(needed, key=_cost):
+        path = paths[0]
+        if len(paths) > 1 or path in reach or path in chosen or path == ANYWAY:
             continue
         # a path that another one goes through says nothing new
         if path.slot is None and any(other[: len(path.steps)] == path.steps for other in known):
             continue
         known.append(path.steps)
         chosen.append(path)
+        if len(chosen) == MAX_GUARDS:
+            break
     return tuple(chosen)
+
+
+_cost = itemgetter(0)
+
+
+def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: list[Access]) -> None:
+    match predicate:
+        case Exists(twig):
+            trunk = _trunk(_along(twig, base, values, found), base)
+        case Compare(StringValue(twig, False), "=", Slot() as slot) if values and equality_is_a_step(slot):
+            own = _own(base + twig.steps, slot)
+            if own is not None:
+                found.append(own)
+            steps = _along(twig, base, values, found)
+            trunk = None if own is not None else _trunk(steps, base)
+        case And(terms):
+            for term in terms:
+                _collect(term, base, values, found)
+            return
+        case _:
+            trunk = _of(predicate, base, values)
+    if trunk is not None:
+        found.append(trunk)
+
+
+def _along(twig: Twig, base: tuple[Step, ...], values: bool, found: list[Access]) -> tuple[Step, ...]:
+    """What the filters on the way need; returns the steps."""
+    steps = base
+    for node in twig.nodes:
+        steps += (node.step,)
+        for filter in node.filters:
+            _collect(filter, steps, values, found)
+    return steps
 
 
 def _of(predicate: Predicate, base: tuple[Step, ...], values: bool) -> Access | None:
@@ -119,12 +132,15 @@ def _of(predicate: Predicate, base: tuple[Step, ...], values: bool) -> Access | 
 
 
 def _value(twig: Twig, base: tuple[Step, ...], slot: Slot) -> Access | None:
-    steps = base + twig.steps
-    own = None
-    if steps and _followable(steps):
-        cost = _EQUAL_STRING if isinstance(slot.value, str) else _EQUAL_NUMBER
-        own = Access(cost - 0.01 * len(steps), (ValuePath(steps, slot),))
-    return _cheapest([own, _twig(twig, base, True)])
+    return _cheapest([_own(base + twig.steps, slot), _twig(twig, base, True)])
+
+
+def _own(steps: tuple[Step, ...], slot: Slot) -> Access | None:
+    """The path to a node with the value."""
+    if not steps or not _followable(steps):
+        return None
+    cost = _EQUAL_STRING if isinstance(slot.value, str) else _EQUAL_NUMBER
+    return Access(cost - 0.01 * len(steps), (ValuePath(steps, slot),))
 
 
 def _twig(twig: Twig, base: tuple[Step, ...], values: bool) -> Access | None:
@@ -133,12 +149,11 @@ def _twig(twig: Twig, base: tuple[Step, ...], values: bool) -> Access | None:
     for node in twig.nodes:
         steps = (*steps, node.step)
         options += [_of(filter, steps, values) for filter in node.filters]
-    return _cheapest([*options, _trunk(twig, base)])
+    return _cheapest([*options, _trunk(steps, base)])
 
 
-def _trunk(twig: Twig, base: tuple[Step, ...]) -> Access | None:
+def _trunk(steps: tuple[Step, ...], base: tuple[Step, ...]) -> Access | None:
     """As much of the trunk as the path engine can follow."""
-    steps = base + twig.steps
     while len(steps) > len(base) and not _followable(steps):
         steps = steps[:-1]
     if not steps or not _followable(steps):

@@ -35,19 +35,28 @@ def _below(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | No
         case Compare(StringValue(twig, False), "=", Slot() as slot) if equality_is_a_step(slot):
             return _along(twig, base, slot)
         case Or(terms):
-            parts = [_below(term, base) for term in terms]
-            return None if any(p is None for p in parts) else [path for p in parts for path in p or ()]
+            return _each([_below(term, base) for term in terms])
     return None
+
+
+def _each(parts: list[list[ValuePath] | None]) -> list[ValuePath] | None:
+    """All their paths, if all are paths."""
+    found: list[ValuePath] = []
+    for part in parts:
+        if part is None:
+            return None
+        found += part
+    return found
 
 
 def _along(twig: Twig, base: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
     *inner, last = twig.nodes or (None,)
     if last is None:
         return [ValuePath(base, slot)]
-    if any(node.filters for node in inner):
-        return None
-    path = base + twig.steps
-    return _filtered(last, path, slot)
+    for node in inner:
+        if node.filters:
+            return None
+    return _filtered(last, base + twig.steps, slot)
 
 
 def _filtered(last: Node, path: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
@@ -73,15 +82,14 @@ def conjunction(predicate: Predicate) -> list[ValuePath] | None:
 def _joined(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
     match predicate:
         case And(terms):
-            parts = [_joined(term, base) for term in terms]
-            return None if any(p is None for p in parts) else [path for p in parts for path in p or ()]
+            return _each([_joined(term, base) for term in terms])
         case Exists(Twig((Node(step, filters), *rest))) if not base and step.axis == "child" and filters:
             if step.kind != "element" or any(isinstance(f, Or) for f in filters):
                 return None
             below = [_joined(filter, (step,)) for filter in filters]
             if rest:
                 below.append(_along(Twig(tuple(rest)), (step,), None))
-            return None if any(p is None for p in below) else [path for p in below for path in p or ()]
+            return _each(below)
         case Or():
             return None
     one = _below(predicate, base)

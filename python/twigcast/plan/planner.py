@@ -17,7 +17,7 @@ from twigcast.pattern import (
     Structural,
     Twig,
 )
-from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards
+from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards, needs
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
@@ -88,14 +88,15 @@ def _pattern(
     if paths is not None and (values or all(path.slot is None for path in paths)):
         return Plan(tuple(paths), None, tuple(constants), residual, selects, pick)
     parts = conjunction(program)
-    reach = access(program, values=values)
+    needed = needs(program, values=values)
+    reach = access(needed)
     exact = parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts
     if not values and constants:
         exact = False
     if parts is not None and exact:
         others = tuple(part for part in parts if part != reach[0])
     else:
-        others = guards(program, reach, values=predicates != "postponed")
+        others = guards(needs(program) if predicates == "inline" else needed, reach)
     if predicates == "inline":
         # A bucket has the constants of its ways, and only then the guards of one constant: so a value is a way as well,
         # though none that leads to more than the structure does.
