@@ -10,7 +10,7 @@ use crate::paths::nfa::{self, Nfa};
 use crate::paths::trie::Trie;
 use crate::paths::PathId;
 use crate::shapes::candidates::Candidates;
-use crate::shapes::nodes::{Nodes, Place};
+use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
 use crate::shapes::search::Message;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
@@ -361,13 +361,13 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
     /// The value of a node as a step of the path to it, if some subscription compares with it.
     fn value(&mut self, src: &[u8], node: u32) {
         let Table { nodes, value, .. } = self.table;
-        let bytes = nodes.value(src, node, value);
         let constants = &self.engine.constants;
-        if let Some(id) = constants.find(bytes) {
+        let id = nodes.constant(src, constants, node, value);
+        if id != NO_CONSTANT {
             self.paths.leaf(&self.engine.index, names::string_value(id));
         }
         if constants.has_numbers() {
-            if let Some(id) = constants.find_number(number(bytes)) {
+            if let Some(id) = constants.find_number(number(nodes.value(src, node, value))) {
                 self.paths.leaf(&self.engine.index, names::number_value(id));
             }
         }
@@ -478,7 +478,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return;
         }
         let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, candidates, changes, collector, sorter, .. } = self.table;
+        let Table { nodes, scratch, items, value, candidates, changes, collector, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -499,6 +499,9 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         let check = candidates.any();
         if check || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
+        }
+        if candidates.ask_values() && !constants.is_empty() {
+            nodes.index_values(src, constants, value);
         }
         let message = Message { src, nodes, names: &index.names, constants };
         if check {

@@ -92,6 +92,11 @@ impl Candidates {
         !self.reached.is_empty() || !self.stored.is_empty()
     }
 
+    /// Are there any of which sets of nodes are asked for?
+    pub fn ask_values(&self) -> bool {
+        !self.reached.is_empty()
+    }
+
     /// Buckets with all their guards that the store checks.
     pub fn stored<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = u32> + 'a {
         let guarded = |&b: &u32| store.guards(b).all(|g| self.guards[g as usize] == self.message);

@@ -2,6 +2,7 @@
 //! filled over and over; it holds nothing but what some pattern can ask for.
 
 use crate::names::{is_attribute, is_element, Sym, COMMENT, INSTRUCTION, NO_SYM, TEXT};
+use crate::values::constants::Constants;
 use crate::xml::{decode_attribute, decode_line_ends, decode_text};
 
 /// Index of a node. 0 is the document.
@@ -17,7 +18,12 @@ pub struct NodeRec {
     /// comments and PIs the value is the span `v0..v1` itself.
     v0: u32,
     v1: u32,
+    /// The constant that the value is, `NO_CONSTANT`, or `UNREAD`.
+    pub constant: u32,
 }
+
+pub const NO_CONSTANT: u32 = u32::MAX;
+pub const UNREAD: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy)]
 struct Chunk {
@@ -53,7 +59,18 @@ pub struct Nodes {
     stamp: u32,
     /// By node the next one with the same symbol.
     next: Vec<NodeIx>,
+    /// The chunk looked up last, and the constant that it is: an element is asked for right after its only text.
+    recent: (u32, u32),
+    /// By constant the message that last had it and the first node whose value it is; by node the next such.
+    valued: Vec<(u32, NodeIx)>,
+    next_valued: Vec<NodeIx>,
+    value_stamp: u32,
+    unread: Vec<NodeIx>,
+    indexed: bool,
 }
+
+/// Chunks that are read unasked.
+const MANY: usize = 8;
 
 /// No node.
 const NOWHERE: NodeIx = u32::MAX;
@@ -65,10 +82,12 @@ impl Nodes {
         self.coded.clear();
         self.chunks.clear();
         self.declaring.clear();
-        self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0 });
+        self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0, constant: UNREAD });
         self.places.push(Place { start: 0, end: 0 });
         self.cur = 0;
         self.open_text = false;
+        self.recent = (NOWHERE, NO_CONSTANT);
+        self.indexed = false;
     }
 
     #[inline(always)]
@@ -76,7 +95,7 @@ impl Nodes {
         self.open_text = false;
         let ix = self.recs.len() as NodeIx;
         let at = self.chunks.len() as u32;
-        self.recs.push(NodeRec { sym, parent: self.cur, end: 0, v0: at, v1: at });
+        self.recs.push(NodeRec { sym, parent: self.cur, end: 0, v0: at, v1: at, constant: UNREAD });
         self.places.push(Place { start, end: start });
         self.cur = ix;
         ix
@@ -152,12 +171,96 @@ impl Nodes {
         self.next[n as usize]
     }
 
+    /// The constant that a node's value is, or `NO_CONSTANT`. Not before the value is whole.
+    #[inline]
+    pub fn constant(&mut self, src: &[u8], constants: &Constants, n: NodeIx, scratch: &mut Vec<u8>) -> u32 {
+        let r = self.recs[n as usize];
+        if r.constant != UNREAD {
+            return r.constant;
+        }
+        let only = self.chunks_of(n) == 1;
+        let id = if only && self.recent.0 == r.v0 {
+            self.recent.1
+        } else {
+            constants.find(self.value(src, n, scratch)).unwrap_or(NO_CONSTANT)
+        };
+        if only {
+            self.recent = (r.v0, id);
+        }
+        self.recs[n as usize].constant = id;
+        id
+    }
+
+    /// How many chunks a node's value is made of; attributes, comments and PIs have none.
+    #[inline(always)]
+    fn chunks_of(&self, n: NodeIx) -> usize {
+        let r = &self.recs[n as usize];
+        if !(is_element(r.sym) || r.sym == TEXT || n == 0) {
+            return 0;
+        }
+        let to = if r.end == 0 { self.chunks.len() } else { r.v1 as usize };
+        to - r.v0 as usize
+    }
+
+    /// Links the nodes whose values are the same constant, for `first_with` and `next_with`. Those with values made of
+    /// many chunks that nothing has asked for yet are left in `unread`: to read them all may cost the square of the
+    /// message.
+    pub fn index_values(&mut self, src: &[u8], constants: &Constants, scratch: &mut Vec<u8>) {
+        self.valued.resize(constants.len(), (0, NOWHERE));
+        if self.value_stamp == u32::MAX {
+            self.valued.fill((0, NOWHERE));
+            self.value_stamp = 0;
+        }
+        self.value_stamp += 1;
+        self.next_valued.resize(self.recs.len(), NOWHERE);
+        self.unread.clear();
+        for n in (0..self.recs.len() as NodeIx).rev() {
+            if self.recs[n as usize].constant == UNREAD && self.chunks_of(n) > MANY {
+                self.unread.push(n);
+                continue;
+            }
+            let id = self.constant(src, constants, n, scratch);
+            if id != NO_CONSTANT {
+                let (stamp, first) = self.valued[id as usize];
+                self.next_valued[n as usize] = if stamp == self.value_stamp { first } else { NOWHERE };
+                self.valued[id as usize] = (self.value_stamp, n);
+            }
+        }
+        self.indexed = true;
+    }
+
+    /// Are the nodes linked by value?
+    #[inline(always)]
+    pub fn is_indexed(&self) -> bool {
+        self.indexed
+    }
+
+    /// Nodes that are not linked though their values may be constants.
+    #[inline(always)]
+    pub fn unread(&self) -> &[NodeIx] {
+        &self.unread
+    }
+
+    /// The first node whose value is the constant, `NodeIx::MAX` if there is none.
+    #[inline(always)]
+    pub fn first_with(&self, constant: u32) -> NodeIx {
+        match self.valued.get(constant as usize) {
+            Some(&(stamp, first)) if stamp == self.value_stamp => first,
+            _ => NOWHERE,
+        }
+    }
+
+    #[inline(always)]
+    pub fn next_with(&self, n: NodeIx) -> NodeIx {
+        self.next_valued[n as usize]
+    }
+
     /// An attribute, comment or PI with the span of its value; `plain` says that its bytes are its value.
     #[inline(always)]
     pub fn leaf(&mut self, sym: Sym, value: (u32, u32), place: Place, plain: bool) -> NodeIx {
         self.open_text = false;
         let ix = self.recs.len() as NodeIx;
-        self.recs.push(NodeRec { sym, parent: self.cur, end: ix + 1, v0: value.0, v1: value.1 });
+        self.recs.push(NodeRec { sym, parent: self.cur, end: ix + 1, v0: value.0, v1: value.1, constant: UNREAD });
         self.places.push(place);
         if !plain {
             self.coded.push(ix);
@@ -194,7 +297,7 @@ impl Nodes {
         }
         self.open_text = true;
         let ix = self.recs.len() as NodeIx;
-        self.recs.push(NodeRec { sym: TEXT, parent: self.cur, end: ix + 1, v0: at, v1: at + 1 });
+        self.recs.push(NodeRec { sym: TEXT, parent: self.cur, end: ix + 1, v0: at, v1: at + 1, constant: UNREAD });
         self.places.push(Place { start, end });
         true
     }

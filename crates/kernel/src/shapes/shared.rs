@@ -3,7 +3,7 @@
 //! see whether they meet; the worst that it can cost is the size of the message times the size of the pattern.
 
 use super::expr::{Check, Dag, Expr, ExprId, Question, EVERYTHING};
-use super::nodes::NodeIx;
+use super::nodes::{NodeIx, NO_CONSTANT, UNREAD};
 use super::program::{Node, Pred, Test, Twig};
 use super::search::{length, normalize_space, position_holds, Message, Place, Row};
 use crate::values::number::number;
@@ -234,11 +234,28 @@ impl Sets {
             }
             Expr::Valued { of, check } => {
                 let (values, check) = (&mut self.values, dag.check(check));
-                each(set(of).unwrap_or(&[]), |n| {
-                    if values.pass(message, n, check) {
-                        insert(out, n);
+                let of = set(of).unwrap_or(&[]);
+                match check.question {
+                    Question::Is(want) if message.nodes.is_indexed() && !check.normalize && !of.is_empty() => {
+                        let mut n = message.nodes.first_with(want);
+                        while n != NodeIx::MAX {
+                            if has(of, n) {
+                                insert(out, n);
+                            }
+                            n = message.nodes.next_with(n);
+                        }
+                        for &n in message.nodes.unread() {
+                            if has(of, n) && values.pass(message, n, check) {
+                                insert(out, n);
+                            }
+                        }
                     }
-                });
+                    _ => each(of, |n| {
+                        if values.pass(message, n, check) {
+                            insert(out, n);
+                        }
+                    }),
+                }
             }
             Expr::And(list) => {
                 let mut first = true;
@@ -444,9 +461,7 @@ struct Values {
     scratch: Vec<u8>,
 }
 
-/// No string constant, and not looked up yet; likewise for numbers, a NaN that `number` does not give.
-const NO_STRING: u32 = u32::MAX;
-const UNREAD: u32 = u32::MAX - 1;
+/// A NaN that `number` does not give.
 const UNREAD_NUMBER: u64 = u64::MAX;
 
 impl Values {
@@ -467,13 +482,17 @@ impl Values {
 
     /// The number of the constant that a node's value is, if it is one.
     fn string(&mut self, message: Message<'_>, n: NodeIx) -> u32 {
+        let found = message.nodes.recs[n as usize].constant;
+        if found != UNREAD {
+            return found;
+        }
         if self.strings.is_empty() {
             self.strings.resize(message.nodes.len(), UNREAD);
         }
         let known = &mut self.strings[n as usize];
         if *known == UNREAD {
             let value = message.nodes.value(message.src, n, &mut self.scratch);
-            *known = message.constants.find(value).unwrap_or(NO_STRING);
+            *known = message.constants.find(value).unwrap_or(NO_CONSTANT);
         }
         *known
     }
