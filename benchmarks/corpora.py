@@ -75,8 +75,8 @@ PROSE = (
     b"the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which "
     b"one you were all her she there would their we him been has when who will no more if out so up said what its "
     b"about than into them can only other time new some could these two may first then do any like my now over such "
-    b"our man me even most made after also did many off before must well back through years where much your way down should "
-    b"because long each just state those people too mr how little good world make very year still see work life being"
+    b"our man me even most made after also did many off before must well back through years where much your way down "
+    b"should because long each just state those people too mr how little good world make very year still see work life being"
 ).split()
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 
