@@ -76,7 +76,8 @@ PROSE = (
     b"one you were all her she there would their we him been has when who will no more if out so up said what its "
     b"about than into them can only other time new some could these two may first then do any like my now over such "
     b"our man me even most made after also did many off before must well back through years where much your way down "
-    b"should because long each just state those people too mr how little good world make very year still see work life being"
+    b"should because long each just state those people too mr how little good world make very year still see work "
+    b"life being"
 ).split()
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 
