@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -44,10 +45,25 @@ def generated_nitf_queries(count: int) -> list[str]:
 
 
 @cache
-def documents(name: str, count: int) -> list[bytes]:
+def book_documents(count: int) -> list[bytes]:
+    """Sections within sections, up to twenty levels; sentences of 4 to 20 words where the generator writes numbers."""
+    generator = DocumentGenerator(vocabulary("book"), depth=20, max_repeats=1, repeats={"section": (0, 7)}, seed=1)
+    chance = Random(1).random
+
+    def sentence(_: re.Match[bytes]) -> bytes:
+        words = (PROSE[int(chance() * len(PROSE))] for _ in range(4 + int(chance() * 17)))
+        return b" ".join(words)
+
+    return [re.sub(rb"(?<=>)\d+(?=<)", sentence, document) for document in generator.documents(count)]
+
+
+@cache
+def catalog_documents(count: int) -> list[bytes]:
     """Values are long numbers, in the place of a real message's text."""
-    settings = {"depth": 8, "max_repeats": 4 if name == "book" else 3, "max_value": 10**24, "attributes": 1.0}
-    return list(DocumentGenerator(vocabulary(name), seed=1, **settings).documents(count))  # type: ignore[arg-type]
+    generator = DocumentGenerator(
+        vocabulary("catalog"), depth=8, max_repeats=3, max_value=10**24, attributes=1.0, seed=1
+    )
+    return list(generator.documents(count))
 
 
 @cache
@@ -55,6 +71,14 @@ def queries(name: str, count: int) -> list[str]:
     return list(QueryGenerator(vocabulary(name), QuerySettings(depth=9, seed=1)).queries(count))
 
 
+PROSE = (
+    b"the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which "
+    b"one you were all her she there would their we him been has when who will no more if out so up said what its "
+    b"about than into them can only other time new some could these two may first then do any like my now over such "
+    b"our man me even most made after also did many off before must well back through years where much your way down "
+    b"should because long each just state those people too mr how little good world make very year still see work "
+    b"life being"
+).split()
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 
 

@@ -38,7 +38,7 @@ def structure(quick: bool) -> Iterator[Line]:
     repeat = 3 if quick else 8
     for name, documents, paths in (
         ("NITF", corpora.nitf_documents(), corpora.nitf_queries()),
-        ("book", corpora.documents("book", 500), corpora.queries("book", 10_000 if quick else 100_000)),
+        ("book", corpora.book_documents(500), corpora.queries("book", 10_000 if quick else 100_000)),
     ):
         parts = chunks(documents)
         for count in (1_000, 10_000, 100_000):
@@ -106,7 +106,7 @@ def streams(quick: bool) -> Iterator[Line]:
     paths = 10_000 if quick else 100_000
     for name, documents, queries, bar in (
         ("NITF-like", corpora.generated_nitf(count), corpora.generated_nitf_queries(paths), 5.0),
-        ("closed vocabulary", corpora.documents("catalog", count), corpora.queries("catalog", paths), 1.0),
+        ("closed vocabulary", corpora.catalog_documents(count), corpora.queries("catalog", paths), 1.0),
     ):
         engine = corpora.engine(queries)
         parts = chunks(documents)

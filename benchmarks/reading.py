@@ -12,7 +12,7 @@ def lines(quick: bool) -> Iterator[Line]:
     count, repeat = (100, 5) if quick else (300, 12)
     for name, documents, bar in (
         ("NITF", corpora.nitf_documents()[:count], 0.20),
-        ("book", corpora.documents("book", count), 0.20),
+        ("book", corpora.book_documents(count), 0.20),
         ("entity-heavy", corpora.entity_heavy(count), 0.5),
         ("own entities (DOCTYPE)", corpora.internal_entities(count), 0.5),
         ("attribute-heavy", corpora.attribute_heavy(count), 0.5),
