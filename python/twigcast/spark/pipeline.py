@@ -172,7 +172,7 @@ class Run:
         source = source_of(spark, stream, settings.limits.limits())
         archive = None
         if settings.archive is not None:
-            archive = Archive.of(settings.archive.path, name)
+            archive = Archive.of(settings.archive.path, name, self.runner.outbox.state)
             archive.open()
         return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
 
