@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -232,6 +233,24 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path) -> None:
     site = Site(tmp_path / "c", '[streams.two]\nsource = "rate"\ntime = "/a ="\n'.replace("/a =", "/a[1] = 2"))
     with pytest.raises(TwigcastError, match=r"stream 'two'"):
         Run(site.settings, spark=no_spark)()
+
+
+def test_names_that_spark_cannot_see_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Started(Exception):
+        pass
+
+    def no_spark() -> SparkSession:
+        raise Started
+
+    site = Site(tmp_path)
+    site.put("fine.xml", "<a/>")
+    with pytest.raises(Started):
+        Run(site.settings, spark=no_spark)()
+    assert not caplog.records
+    (site.inbox / os.fsdecode(b"\xff.xml")).write_bytes(b"<a/>")
+    with pytest.raises(Started):
+        Run(site.settings, spark=no_spark)()
+    assert "stream 'in': 1 file names are not UTF-8" in caplog.text
 
 
 def test_half_a_state_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
