@@ -211,6 +211,13 @@ def test_nothing_at_all() -> None:
         ("[metrics]\nport = true", "metrics.port", "must be"),
         ('[archive]\npath = "in/archive"', "archive.path", "the stream 'in' reads"),
         ('[state]\npath = "x/../in"', "state.path", "the stream 'in' reads"),
+        ('[store]\nurl = "sqlite:///in/x/store.db"', "store.url", "the stream 'in' reads"),
+        ('[archive]\npath = "twigcast-state/a"', "archive.path", "lies in the state folder"),
+        ('[archive]\npath = "s"\n[state]\npath = "s"', "archive.path", "lies in the state folder"),
+        ('[archive]\npath = "a"\n[state]\npath = "a/s"', "archive.path", "holds the state folder"),
+        ('[sinks.s]\nkind = "directory"\npath = "twigcast-state"', "sinks.s.path", "lies in the state folder"),
+        ('[sinks.s]\nkind = "parquet"\npath = "a/../twigcast-state/x"', "sinks.s.path", "lies in the state folder"),
+        ('[sinks.s]\nkind = "parquet"\npath = "."', "sinks.s.path", "holds the state folder"),
     ],
 )
 def test_mistakes_name_the_key_and_what_is_right(text: str, key: str, words: str) -> None:
