@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from batches import commit, expected, pipeline, some
 from hooks import Hooks, serving
+from pydantic import SecretStr
 
 from twigcast import config
 from twigcast.delivery.addresses import permitted
 from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import header_value, signed
 from twigcast.delivery.runner import Runner
+from twigcast.delivery.sinks.webhook import UNSENDABLE
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
@@ -259,3 +261,28 @@ def test_an_outbox_that_is_full_makes_the_log_wait(tmp_path: Path, monkeypatch: 
             hooks.behaviour = lambda request: 200
             assert runner.drain()
     assert hooks.ids == ids
+
+
+@pytest.mark.parametrize(
+    ("url", "header"),
+    [
+        ("http://127.0.0.1:99999/hook", "fine"),
+        ("http://[::1", "fine"),
+        (None, "hidden\r\nX: y"),
+        (None, "hidden\u20ac"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_without_its_value(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, url: str | None, header: str
+) -> None:
+    """The configuration refuses these; a store may hold a URL from before it did."""
+    with serving() as hooks:
+        settings = hook_settings(tmp_path, hooks.url)
+        sink = settings.sinks["hook"].model_copy(
+            update={"url": url or hooks.url, "headers": {"Authorization": SecretStr(header)}}
+        )
+        settings = settings.model_copy(update={"sinks": {"hook": sink}})
+        run(settings, 1)
+    (letter,) = letters(settings)
+    assert (letter.reason, letter.text) == ("webhook-impossible", UNSENDABLE)
+    assert "hidden" not in caplog.text and "Traceback" not in caplog.text

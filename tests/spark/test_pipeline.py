@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 import time
 import urllib.request
@@ -86,6 +88,28 @@ def test_once_and_again(spark: SparkSession, tmp_path: Path) -> None:
     assert site.in_lake()["3.xml", "late"] == 1 and site.in_lake()["3.xml", "all"] == 1
     assert len(letters.letters()) == 2
     letters.close()
+
+
+def test_a_new_state_keeps_what_was_archived(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path, '[archive]\npath = "archive"\n')
+    site.put("old.xml", "<a/>")
+    run_once(site, spark)
+    # as it was named before the state's id was part of it
+    archived = tmp_path / "archive" / "in"
+    (batch,) = archived.iterdir()
+    (archived / "batch-00000007").mkdir()
+    (batch / "0000.parquet").rename(archived / "batch-00000007" / "0000.parquet")
+    batch.rmdir()
+    for name in ("first.xml", "second.xml"):
+        shutil.rmtree(site.settings.state.path)
+        for path in site.inbox.iterdir():
+            path.unlink()
+        site.put(name, "<a/>")
+        run_once(site, spark)
+    with site.store() as store:
+        store.subscribe("/a", id="late")
+    CliRunner().invoke(replay_command, [str(site.file), "--since", "1h"], catch_exceptions=False)
+    assert site.in_lake() == Counter((f"{name}.xml", "late") for name in ("old", "first", "second"))
 
 
 def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) -> None:
@@ -211,9 +235,25 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path) -> None:
         Run(site.settings, spark=no_spark)()
 
 
-def test_half_a_state_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
-    import shutil
+def test_names_that_spark_cannot_see_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Started(Exception):
+        pass
 
+    def no_spark() -> SparkSession:
+        raise Started
+
+    site = Site(tmp_path)
+    site.put("fine.xml", "<a/>")
+    with pytest.raises(Started):
+        Run(site.settings, spark=no_spark)()
+    assert not caplog.records
+    (site.inbox / os.fsdecode(b"\xff.xml")).write_bytes(b"<a/>")
+    with pytest.raises(Started):
+        Run(site.settings, spark=no_spark)()
+    assert "stream 'in': 1 file names are not UTF-8" in caplog.text
+
+
+def test_half_a_state_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.put("1.xml", "<a/>")
     run_once(site, spark)

@@ -12,7 +12,7 @@ from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
 from twigcast.config.values import Count, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
 from twigcast.limits import Limits
-from twigcast.store.urls import check_url, resolve
+from twigcast.store.urls import check_url, resolve, sqlite_file
 
 _LIMITS = Limits()
 
@@ -185,6 +185,22 @@ class Pipeline(Section):
             for key, path in written.items():
                 if inbox is not None and path.resolve().is_relative_to(inbox.resolve()):
                     found.append((key, f"lies in the folder that the stream {name!r} reads: {inbox}"))
+            store = sqlite_file(self.store.url)
+            if inbox is not None and store is not None and store.resolve().is_relative_to(inbox.resolve()):
+                found.append((("store", "url"), f"lies in the folder that the stream {name!r} reads: {inbox}"))
+        return found + self._overlaps(written)
+
+    def _overlaps(self, written: dict[tuple[str, ...], Path]) -> list[tuple[tuple[str | int, ...], str]]:
+        """Who empties the state folder to begin anew, or an output folder, must not lose the other with it."""
+        state = self.state.path.resolve()
+        found: list[tuple[tuple[str | int, ...], str]] = []
+        for key, path in written.items():
+            if key == ("state", "path"):
+                continue
+            if path.resolve().is_relative_to(state):
+                found.append((key, f"lies in the state folder: {self.state.path}; use a folder outside of it"))
+            elif state.is_relative_to(path.resolve()):
+                found.append((key, f"holds the state folder: {self.state.path}; use a folder beside it"))
         return found
 
 

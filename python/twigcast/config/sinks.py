@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 
-from twigcast.config.values import Count, Duration, LocalPath, Options, Section, Servers
-from twigcast.store.targets import check_secret, check_url
+from twigcast.config.values import Count, Duration, LocalPath, Options, Problems, Section, Servers
+from twigcast.store.targets import BadTarget, check_header, check_secret, check_url
 
 
 class Sink(Section):
@@ -83,6 +83,16 @@ class WebhookSink(Sink):
     def _secret_is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None:
             check_secret(value.get_secret_value())
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers_can_be_sent(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, secret in value.items():
+            try:
+                check_header(name, secret.get_secret_value())
+            except BadTarget as error:
+                raise Problems(((name,) if name.isprintable() else (), error.text)) from None
         return value
 
 

@@ -6,6 +6,7 @@ is all that can fail or be repeated. Sinks consume committed batches in threads 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -24,7 +25,7 @@ from twigcast.spark.jars import kafka_connector
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.session import session
 from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
-from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver
+from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver, unnameable
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
@@ -35,6 +36,8 @@ from twigcast.spark.stages.validity import ANYTHING, Validity
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger(__name__)
 
 REDRIVE = "redrive"
 """The folder of messages that were put back, and the end of their logs' names."""
@@ -93,6 +96,15 @@ def check(settings: config.Pipeline) -> None:
             raise
 
 
+def warn(settings: config.Pipeline) -> None:
+    """What would else go wrong in silence."""
+    for name, stream in settings.streams.items():
+        skipped = unnameable(local_folder(stream)) if isinstance(stream, config.Directory) else 0
+        if skipped:
+            text = "warning: stream %r: %s file names are not UTF-8; Spark does not see such files"
+            logger.warning(text, name, skipped)
+
+
 def pipeline_session(
     settings: config.Pipeline,
     *,
@@ -147,6 +159,7 @@ class Run:
 
         settings, state = self.settings, self.settings.state
         check(settings)
+        warn(settings)
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
             store = stack.enter_context(Store.open(settings.store.url))
@@ -184,7 +197,7 @@ class Run:
         source = source_of(spark, stream, settings.limits.limits())
         archive = None
         if settings.archive is not None:
-            archive = Archive.of(settings.archive.path, name)
+            archive = Archive.of(settings.archive.path, name, self.runner.outbox.state)
             archive.open()
         return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
 

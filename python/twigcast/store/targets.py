@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from twigcast.errors import OptionError
 
 KEYS = {"webhook": ("url", "secret"), "kafka": ("topic",)}
+_URL_HINT = "such as https://example.org:8443/hook or http://[::1]:8080/hook"
 
 
 def check_targets(targets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
@@ -33,7 +35,32 @@ def check_targets(targets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[st
 def check_url(url: str) -> str:
     if not re.fullmatch(r"https?://[^/?#@\s]+([/?#]\S*)?", url):
         raise BadTarget("bad-target", "a webhook's URL is an http:// or https:// URL without a user or password in it")
+    if re.search(r"[\x00-\x20\x7f]", url):
+        raise BadTarget("bad-target", "a webhook's URL has no control characters in it")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # its text repeats parts of the URL, or speaks of IPv6 where there is none
+        port_is_wrong = re.match(r"[a-z]+://(\[[^\]]*\]|[^/?#:\[\]]+):", url)
+        what = "port is not a number from 1 to 65535" if port_is_wrong else "host is not a name or an address"
+        raise BadTarget("bad-target", f"the {what} in this webhook's URL", hint=_URL_HINT) from None
+    if not host or port == 0:
+        what = "port is not a number from 1 to 65535" if host else "host is missing"
+        raise BadTarget("bad-target", f"the {what} in this webhook's URL", hint=_URL_HINT)
     return url
+
+
+def check_header(name: str, value: str) -> None:
+    """What can be sent as a header; the error does not show the value, which may be a secret."""
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+        text = f"a header's name is made of letters, digits and -, not {name!r}"
+        raise BadTarget("bad-header", text)
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
+        raise BadTarget("bad-header", "a header's value has no line ends or control characters in it")
+    try:
+        value.encode("latin-1")
+    except UnicodeEncodeError:
+        raise BadTarget("bad-header", "a header's value has no characters beyond Latin-1 (ISO 8859-1)") from None
 
 
 def check_secret(secret: str) -> bytes:

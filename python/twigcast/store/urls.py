@@ -52,6 +52,12 @@ def resolve(text: str, folder: Path) -> str:
     return url.set(database=str((folder / url.database).absolute())).render_as_string(hide_password=False)
 
 
+def sqlite_file(text: str) -> Path | None:
+    """The file of an SQLite store, None for another kind."""
+    url = parse_url(text)
+    return Path(url.database.removeprefix("file:")) if url.drivername == "sqlite" and url.database else None
+
+
 def shown(text: str) -> str:
     """For messages: without password, and without parameters, which may hold one too."""
     url = parse_url(text)

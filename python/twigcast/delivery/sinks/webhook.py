@@ -24,6 +24,7 @@ from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import Answer, Call, header_value, origin, signed
 from twigcast.delivery.single import Waiting
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
+from twigcast.errors import TwigcastError
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ MOST_QUEUED = 50_000
 """With so many waiting, further batches stay in the log."""
 MOST_CALLS = 64
 """Calls of a sink under way at one time, to all of its targets."""
+UNSENDABLE = "the URL, the secret or a header is not one that can be sent"
+"""In the place of the error's own text, which may repeat the value of a header."""
 _TICK = 0.5
 _LAST = 5.0
 """Seconds that calls under way are given when the sink ends; what they did not tell is sent again."""
@@ -247,24 +250,31 @@ class WebhookSink(Sink):
         try:
             result = self._try(key, target, waiting)
         except Exception as error:  # whatever it is, the delivery must be let go of
-            logger.exception("webhook sink %s", self.name)
-            result = _Result(key, waiting, None, f"{type(error).__name__}: {error}")
+            # Nothing of a stranger's text, in a log or elsewhere: it may repeat the value of a header.
+            text = str(error) if isinstance(error, TwigcastError) else f"unexpected {type(error).__name__}"
+            logger.error("webhook sink %s: %s", self.name, text)
+            result = _Result(key, waiting, None, text)
         self._results.put(result)
 
     def _try(self, key: str, target: _Target, waiting: Waiting) -> _Result:
         where = self._where(waiting.subscriber)
         if isinstance(where, str):
             return _Result(key, waiting, None, where, final=True)
-        call = target.idle.pop() if target.idle else None
-        if call is None or call.origin != origin(where.url):  # the target may have moved
-            call = Call(where.url, self._settings.allow, self._settings.timeout)
+        try:
+            call = target.idle.pop() if target.idle else None
+            if call is None or call.origin != origin(where.url):  # the target may have moved
+                call = Call(where.url, self._settings.allow, self._settings.timeout)
+        except ValueError:
+            return _Result(key, waiting, None, UNSENDABLE, final=True)
         target.calls[waiting.id] = call, time.time() + self._settings.timeout
         try:
             answer = call.post(where.url, self._headers(waiting, where), waiting.content)
         except ForbiddenAddress as error:
             return _Result(key, waiting, None, str(error), final=True)
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+        except (OSError, http.client.HTTPException) as error:  # before ValueError: errors of TLS are both
             return _Result(key, waiting, None, f"{type(error).__name__}: {error}")
+        except ValueError:
+            return _Result(key, waiting, None, UNSENDABLE, final=True)
         finally:
             del target.calls[waiting.id]
         target.idle.append(call)

@@ -1,10 +1,11 @@
 """The archive: every message that was read, as Parquet, for ``twigcast replay``.
 
-    <archive>/<stream>/batch-00000007/0000.parquet     message, time, headers, xml
-    <archive>/_staging/<run>/…                         where tasks write
+    <archive>/<stream>/batch-00000007-<state>/0000.parquet     message, time, headers, xml
+    <archive>/_staging/<stream>/<state>/<run>/…                where tasks write
 
 The driver moves the parts of a micro-batch into place before the batch is committed, so a batch that was committed is
-archived whole; one that a crash has cut off is archived again, in the same place.
+archived whole; one that a crash has cut off is archived again, in the same place. Batch numbers begin anew with a new
+state folder, hence its id in the names: what was archived before stays.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ class Archive:
 
     folder: str
     stream: str
+    state: str
+    """An id of the state folder, as for sinks."""
     run: str
 
     @classmethod
-    def of(cls, folder: Path, stream: str) -> Archive:
-        return cls(str(folder), stream, uuid.uuid4().hex)
+    def of(cls, folder: Path, stream: str, state: str) -> Archive:
+        return cls(str(folder), stream, state, uuid.uuid4().hex)
 
     @property
     def staging(self) -> Path:
-        return Path(self.folder, "_staging", self.stream, self.run)
+        return Path(self.folder, "_staging", self.stream, self.state, self.run)
 
     def part(self) -> ArchivePart:
         return ArchivePart(self.staging / f"{uuid.uuid4().hex}.parquet")
@@ -53,7 +56,7 @@ class Archive:
 
     def commit(self, batch: int, names: Sequence[str | None]) -> None:
         """Move the parts that tasks have reported into place."""
-        final = Path(self.folder, self.stream, f"batch-{batch:08d}")
+        final = Path(self.folder, self.stream, f"batch-{batch:08d}-{self.state}")
         shutil.rmtree(final, ignore_errors=True)
         found = [name for name in names if name]
         if found:
