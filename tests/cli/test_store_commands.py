@@ -176,3 +176,8 @@ def test_init(run: Any, tmp_path: Path) -> None:
     assert run("init", "--force").returncode == 0
     assert (tmp_path / "pipeline.toml").read_text() == text == run("init", "-").stdout
     assert run("init", "none/p.toml").returncode == 2
+
+
+def test_an_empty_id_is_no_id(run: Any) -> None:
+    done = run("subscribe", "--id", "", "/a")
+    assert done.returncode == 2 and "bad-id" in done.stderr and not done.stdout

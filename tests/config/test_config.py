@@ -256,6 +256,21 @@ def test_not_toml() -> None:
     assert raised.value.code == "bad-toml" and "p.toml:2:" in str(raised.value) and "^" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 20_000 + "]" * 20_000, "a = " + "{a = " * 20_000 + "1" + "}" * 20_000, "a." * 20_000 + "a = 1"],
+)
+def test_nested_beyond_reason(text: str) -> None:
+    with pytest.raises(OptionError, match=r"p.toml: .*nested too deeply"):
+        parse(text, name="p.toml")
+
+
+@pytest.mark.parametrize("path", ["file", "file/below/it"])
+def test_a_state_that_cannot_be_a_folder(tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").touch()
+    assert f"{tmp_path}/file is a file" in problems(LEAST + f'[state]\npath = "{tmp_path}/{path}"\n')["state.path"]
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="No such file") as raised:
         load(tmp_path / "none.toml")

@@ -128,3 +128,11 @@ def test_large_originals_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert letters.count() == 0 and not list((settings.state.path / "dead").iterdir())
     letters.close()
     assert in_lines(tmp_path / "lines") == []
+
+
+@pytest.mark.parametrize("id", [7, 2**63, 99999999999999999999, -(2**70)])
+def test_a_letter_that_is_not_there(tmp_path: Path, id: int) -> None:
+    letters = DeadLetters(tmp_path / "dead.db")
+    with pytest.raises(OptionError, match=f"there is no dead letter {id}"):
+        letters.letter(id)
+    letters.close()

@@ -226,6 +226,10 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path) -> None:
     site.inbox.rmdir()
     with pytest.raises(OptionError, match="stream 'in': there is no folder"):
         Run(site.settings, spark=no_spark)()
+    site.inbox.write_text("<a/>")
+    with pytest.raises(OptionError, match=r"stream 'in': .* is not a folder") as raised:
+        Run(site.settings, spark=no_spark)()
+    assert "--inbox" not in str(raised.value)
     site = Site(tmp_path / "b")
     site.file.write_text(site.file.read_text().replace("store.db", "nowhere/at/all/store.db"))
     with pytest.raises(TwigcastError, match="cannot be opened"):
@@ -233,6 +237,13 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path) -> None:
     site = Site(tmp_path / "c", '[streams.two]\nsource = "rate"\ntime = "/a ="\n'.replace("/a =", "/a[1] = 2"))
     with pytest.raises(TwigcastError, match=r"stream 'two'"):
         Run(site.settings, spark=no_spark)()
+
+
+@pytest.mark.parametrize(("since", "until"), [("1h", "2h"), ("2026-01-02", "2026-01-01"), ("2026-01-01", "2026-01-01")])
+def test_a_replay_of_no_time_at_all(tmp_path: Path, since: str, until: str) -> None:
+    site = Site(tmp_path, '[archive]\npath = "archive"\n')
+    with pytest.raises(OptionError, match="no time lies between"):
+        CliRunner().invoke(replay_command, [str(site.file), "--since", since, "--until", until], catch_exceptions=False)
 
 
 def test_names_that_spark_cannot_see_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

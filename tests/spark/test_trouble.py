@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pipeline_files import Site
 from pyspark.sql import SparkSession
 
+from twigcast.cli.run import run as run_command
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.outbox import Outbox
 from twigcast.errors import TwigcastError
@@ -28,19 +32,29 @@ def run_once(site: Site, spark: SparkSession) -> Run:
     return run
 
 
-def test_a_sink_that_cannot_be_written_holds_nobody_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sink_that_cannot_be_written_holds_nobody_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = Site(tmp_path)
     site.put("1.xml", "<a/>")
     blocked = tmp_path / "files"
     blocked.write_text("in the way")
-    run_once(site, spark)
+    assert run_once(site, spark).undelivered == {"files": 1}
     assert site.in_lake() == Counter([("1.xml", "all")])
     outbox = Outbox(site.settings.state.outbox)
     failing = outbox.health("files")
     outbox.close()
     assert failing is not None and "Not a directory" in failing[2]
+    # The command does not end as if all were well.
+    module = sys.modules[Run.__module__]  # by its name one gets the function of the same name
+    monkeypatch.setattr(module, "Run", functools.partial(Run, patience=1))
+    monkeypatch.setattr(module, "pipeline_session", lambda *_, **__: spark)
+    monkeypatch.setattr(sys.modules["twigcast.cli.run"], "stop_on_signals", lambda *_: None)
+    with pytest.raises(TwigcastError, match="1 deliveries wait: files 1") as raised:
+        CliRunner().invoke(run_command, [str(site.file), "--once"], catch_exceptions=False)
+    assert f"twigcast status {site.file}" in str(raised.value)
     blocked.unlink()
-    run_once(site, spark)
+    assert run_once(site, spark).drained
     assert site.in_lake() == Counter([("1.xml", "all")]) and len(site.in_files()) == 1
 
 

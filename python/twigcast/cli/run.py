@@ -31,8 +31,8 @@ With --inbox and --outbox, without a configuration:
 OUTBOX/matches/*.jsonl   {"message": …, "subscription": …}
 OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": …, "text": …, "original": …}
 \b
-Exit status: of a pipeline 0, or 2 if it failed; of a folder 0 something matched, 1 nothing did, 2 a message was
-refused or the run failed.
+Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder 0 something
+matched, 1 nothing did, 2 a message was refused or the run failed.
 """
 
 PLAIN_EVERY = 5.0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twigcast import config
+from twigcast.errors import TwigcastError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,6 +72,12 @@ def run_pipeline(
             f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} to the dead letter",
             err=True,
         )
+    if not run.drained:
+        waiting = sum(run.undelivered.values())
+        sinks = ", ".join(f"{sink} {count:,}" for sink, count in run.undelivered.items())
+        text = f"{waiting:,} deliveries wait" + (f": {sinks}" if sinks else "")
+        hint = f"twigcast status {path} shows why; nothing is lost: the next run goes on there"
+        raise TwigcastError("undelivered", text, hint=hint)
 
 
 class Screen:

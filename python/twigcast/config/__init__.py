@@ -87,7 +87,10 @@ def parse(
 ) -> Pipeline:
     """A configuration from its text; ``folder`` is what relative paths are relative to, else the current one."""
     expansion = Expansion(os.environ if environment is None else environment)
-    raw = expansion.expand(_toml(text, name))
+    try:
+        raw = expansion.expand(_toml(text, name))
+    except RecursionError:
+        raise OptionError("bad-toml", f"{name}: lists or tables are nested too deeply") from None
     for section in _WITH_PATHS:
         raw.setdefault(section, {})
     problems = list(expansion.problems)

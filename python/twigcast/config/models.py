@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +34,15 @@ class StateSettings(Section):
     """``[state]``: what the pipeline itself must remember. Deleting it starts from nothing."""
 
     path: LocalPath = Path("twigcast-state")
+
+    @field_validator("path")
+    @classmethod
+    def _path_can_be_a_folder(cls, value: Path) -> Path:
+        with suppress(OSError):  # what may not be looked at is told when it is to be used
+            there = next(path for path in (value, *value.parents) if path.exists())
+            if not there.is_dir():
+                raise ValueError(f"must be a folder, and {there} is a file")
+        return value
 
     @property
     def log(self) -> Path:

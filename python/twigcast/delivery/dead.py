@@ -127,7 +127,9 @@ class DeadLetters:
         return [_letter(row) for row in self.database.rows(query, (*given.values(), limit))]
 
     def letter(self, id: int) -> Letter:
-        rows = self.database.rows(f"SELECT {_SHOWN} FROM letters WHERE id = ?", (id,))
+        # A number that SQLite cannot hold is not one of its ids.
+        held = -(2**63) <= id < 2**63
+        rows = self.database.rows(f"SELECT {_SHOWN} FROM letters WHERE id = ?", (id,)) if held else []
         if not rows:
             raise OptionError("no-such-letter", f"there is no dead letter {id}", hint="twigcast dead list shows them")
         return _letter(rows[0])

@@ -179,6 +179,11 @@ class Outbox:
     def held(self, sink: str) -> int:
         return int(self.database.value("SELECT count(*) FROM held WHERE sink = ?", (sink,)))
 
+    def held_due(self, sink: str, now: float) -> int:
+        """How many of the held ones should have gone by now, or are on their way."""
+        query = "SELECT count(*) FROM held WHERE sink = ? AND (due <= ? OR release IS NOT NULL)"
+        return int(self.database.value(query, (sink, now)))
+
     def next_held(self, sink: str) -> float | None:
         """When the first of the held ones is due."""
         found = self.database.value("SELECT min(due) FROM held WHERE sink = ?", (sink,))

@@ -93,6 +93,14 @@ class Runner:
                 return False
         return True
 
+    def undelivered(self) -> dict[str, int]:
+        """Per sink the deliveries that it has yet to make, where there are some; digests that are not due are none."""
+        found = {}
+        for name, worker in self.sinks.items():
+            if not worker.idle:
+                found[name] = worker.undelivered()
+        return found
+
     def status(self) -> list[SinkStatus]:
         return [status_of(name, sink, self.outbox, self.logs) for name, sink in self.settings.sinks.items()]
 

@@ -8,6 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -176,6 +177,15 @@ class SinkWorker(Worker):
     @property
     def idle(self) -> bool:
         return super().idle and not self._may_release() and self.sink.waiting == 0
+
+    def undelivered(self) -> int:
+        """Deliveries that wait in the log, in the sink's queue, or among those held back that are due."""
+        count = self.sink.waiting + self.outbox.held_due(self.name, time.time())
+        for stream, log in self.logs.items():
+            with suppress(FileNotFoundError):  # taken and forgotten meanwhile
+                for batch in log.batches(self.cursor(stream)):
+                    count += sum(len(piece.deliveries) for piece in self._chosen(batch, delayed=None))
+        return count
 
     def work(self) -> bool:
         return self.sink.ready and (self._release() or super().work())

@@ -149,6 +149,9 @@ class Run:
         self.started = time.time()
         self.id = uuid.uuid4().hex[:8]
         self.lock = threading.Lock()
+        self.drained = True
+        """False if, with ``once``, the run ended before all was delivered; ``undelivered`` then counts, per sink."""
+        self.undelivered: dict[str, int] = {}
         self._spark = spark
         self.streams: dict[str, StreamRun] = {}
 
@@ -181,7 +184,8 @@ class Run:
                 try:
                     self._queries()
                     if self.once:
-                        self.runner.drain(self.stop, self.patience)
+                        self.drained = self.runner.drain(self.stop, self.patience)
+                        self.undelivered = {} if self.drained else self.runner.undelivered()
                 finally:
                     self.watch.on_end(self)
             return self.total

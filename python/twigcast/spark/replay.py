@@ -57,6 +57,10 @@ def replay(
     on_batch: Callable[[str, Counts], None] = lambda stream, counts: None,
 ) -> Counts:
     """Runs the archive, or the wanted part of it, through the subscriptions again; returns what went through."""
+    if wanted.until is not None and wanted.until <= wanted.since:
+        since, until = (moment.isoformat(timespec="seconds") for moment in (wanted.since, wanted.until))
+        text = f"no time lies between {since} and {until}"
+        raise OptionError("empty-range", text, hint="--since is the earlier one, --until the later one")
     if settings.archive is None:
         text = "there is no archive to replay: the configuration has no [archive]"
         raise OptionError("no-archive", text, hint="set archive.path, and messages are kept from then on")

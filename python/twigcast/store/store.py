@@ -84,7 +84,7 @@ class Store:
 
         The query is compiled first: a mistake raises QueryError, with the place, and stores nothing.
         """
-        record = self._checked(id or _new_id(), query, options)
+        record = self._checked(_new_id() if id is None else id, query, options)
 
         def add(writer: Writer) -> SubscriptionRecord:
             self._check_subscriber(writer, record)

@@ -218,7 +218,7 @@ def check_inbox(inbox: Path) -> Path:
     if not inbox.exists():
         raise OptionError("no-inbox", f"there is no folder {inbox}", hint="create it, or check the name")
     if not inbox.is_dir():
-        raise OptionError("no-inbox", f"{inbox} is not a folder", hint="--inbox names a folder of messages")
+        raise OptionError("no-inbox", f"{inbox} is not a folder", hint="give the folder that holds the messages")
     if not os.access(inbox, os.R_OK | os.X_OK):
         raise OptionError("no-inbox", f"the folder {inbox} cannot be read", hint="check its permissions")
     return inbox.resolve()
