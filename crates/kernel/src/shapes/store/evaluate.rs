@@ -1,0 +1,140 @@
+//! What a message asks of a bucket: which of its subscriptions it satisfies, at once or together with other messages.
+
+use super::{block, Store};
+use crate::paths::NONE;
+use crate::shapes::block::Block;
+use crate::shapes::pending::Pending;
+use crate::shapes::program::Pred;
+use crate::shapes::rows::{Asked, Rows};
+use crate::shapes::search::Message;
+use crate::shapes::shared::Shared;
+use crate::shapes::star;
+use crate::values::constants::Constants;
+
+impl Store {
+    /// The items that a message must have, besides the bucket's own, to satisfy any of its subscriptions.
+    #[inline]
+    pub fn guards(&self, bucket: u32) -> impl Iterator<Item = u32> + '_ {
+        let shape = &self.shapes[self.buckets[bucket as usize].shape as usize];
+        let own = if shape.guard_slots.is_empty() { &[] } else { self.block(bucket).guards() };
+        shape.guard_items.iter().chain(own.iter().filter(|&&g| g != NONE)).copied()
+    }
+
+    /// The rows of a bucket that are best checked one by one, and the pattern; none if the guards decide.
+    pub fn short(&self, bucket: u32) -> Option<(Option<&Pred>, Block<'_>)> {
+        let b = &self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let block = block(&self.arena, &shape.layout, b);
+        let decided = shape.exact && !block.guards().contains(&NONE);
+        let long = b.len > FEW && (decided || shape.star.is_some());
+        (!long).then_some(((!decided).then_some(&shape.program.pred), block))
+    }
+
+    /// Appends the subscriptions of the bucket that the message satisfies.
+    pub fn evaluate(&self, bucket: u32, message: Message<'_>, fuel: u32, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let b = &self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let block = block(&self.arena, &shape.layout, b);
+        if shape.exact && !block.guards().contains(&NONE) {
+            return out.extend(block.subs().iter().copied().filter(|&s| s != NONE));
+        }
+        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+        if let (Some(star), true) = (&shape.star, b.len > 1) {
+            let from = out.len();
+            let Scratch { star: memory, asked, pending, .. } = scratch;
+            let (mark, first) = (asked.mark(), pending.len());
+            let later = pending.takes(b.len);
+            let mut centres = 0;
+            let done = star.ask(message, fuel, memory, asked, |asked, checks| {
+                centres += 1;
+                if later {
+                    pending.push(bucket, b.len, checks);
+                } else {
+                    asked.select(checks, &self.rows(bucket, message.constants), out);
+                }
+            });
+            if !later || done.is_err() {
+                asked.rewind(mark);
+            }
+            if done.is_ok() {
+                if centres > 1 && !later {
+                    dedup(out, from);
+                }
+                return;
+            }
+            pending.truncate(first);
+            out.truncate(from);
+        }
+        for (i, sub) in block.live() {
+            scratch.row.clear();
+            block.row(i, &mut scratch.row);
+            if Shared::holds(message, &shape.program.pred, &scratch.row) {
+                out.push(sub);
+            }
+        }
+    }
+
+    fn rows<'a>(&'a self, bucket: u32, constants: &'a Constants) -> Rows<'a> {
+        let b = &self.buckets[bucket as usize];
+        let shape = &self.shapes[b.shape as usize];
+        let texts = if self.texts.is_empty() { None } else { self.texts.get(&bucket) };
+        Rows { block: block(&self.arena, &shape.layout, b), key: shape.key, sorted: b.sorted, texts, constants }
+    }
+
+    /// Checks what messages have left for later, bucket by bucket; then `each` is called for what each of them left, in
+    /// their order, with the subscriptions that it satisfies.
+    pub fn evaluate_pending(&self, constants: &Constants, scratch: &mut Scratch, each: impl FnMut(u32, &[u32])) {
+        let Scratch { asked, pending, .. } = scratch;
+        let fetch = |bucket: u32| {
+            let b = &self.buckets[bucket as usize];
+            fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.room)));
+        };
+        pending.evaluate(fetch, |bucket, checks, out| asked.select(checks, &self.rows(bucket, constants), out), each);
+        asked.clear();
+    }
+}
+
+/// Asks the processor to have these words, if they are not too many, at hand soon.
+fn fetch(words: &[u32]) {
+    const MOST: usize = 8192;
+    #[cfg(target_arch = "x86_64")]
+    for line in words[..words.len().min(MOST)].chunks(16) {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, MOST);
+}
+
+/// Sorts the end of a list and leaves each item there once.
+pub fn dedup(list: &mut Vec<u32>, from: usize) {
+    list[from..].sort_unstable();
+    let mut kept = from;
+    for i in from..list.len() {
+        if i == from || list[i] != list[kept - 1] {
+            list[kept] = list[i];
+            kept += 1;
+        }
+    }
+    list.truncate(kept);
+}
+
+/// Columns pay for buckets with more rows.
+const FEW: u32 = 4;
+
+/// Working memory of `Store::evaluate`.
+#[derive(Default)]
+pub struct Scratch {
+    row: Vec<u64>,
+    star: star::Scratch,
+    asked: Asked,
+    pub pending: Pending,
+}
+
+impl Scratch {
+    /// Messages have put off as much as they may.
+    pub fn is_full(&self) -> bool {
+        self.pending.is_full() || self.asked.bytes() > 16 << 20
+    }
+}
