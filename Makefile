@@ -58,7 +58,7 @@ $(VENV)/.packages: pyproject.toml | check-python
 	@touch $@
 
 $(VENV)/.kernel: $(RUST) $(VENV)/.packages | check-cargo
-	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop -q --release --extras spark,postgres,kafka
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop -q --release --extras spark,postgres,kafka,duckdb,bench
 	@touch $@
 
 check-python:

@@ -32,6 +32,7 @@ COMMANDS = {
     "status": "Show what a pipeline is doing.",
     "replay": "Run archived messages through a pipeline again.",
     "dead": "List, show and redrive what could not be read or delivered.",
+    "bench": "Run the experiments of the papers again.",
     "demo": "Run a whole pipeline on generated messages and subscriptions.",
 }
 
