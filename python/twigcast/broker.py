@@ -8,6 +8,7 @@ from itertools import count
 from threading import Lock
 
 from twigcast.engine import Engine, SubscriptionId
+from twigcast.engine import Failure as Failure
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.limits import Limits
@@ -62,11 +63,20 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         result: str = "match",
+        deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
+        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted.
+
+        ``deliver_empty``: a transform makes its empty outer element where a message binds nothing.
+        """
         with self._lock:
             id = self.engine.add(
-                query, id=id, namespaces=namespaces, default_namespace=default_namespace, result=result
+                query,
+                id=id,
+                namespaces=namespaces,
+                default_namespace=default_namespace,
+                result=result,
+                deliver_empty=deliver_empty,
             )
             if subscriber is not None:
                 self._subscribers[id] = subscriber
@@ -77,14 +87,15 @@ class Broker:
             self.engine.remove(id)
             self._subscribers.pop(id, None)
 
-    def publish(self, xml: bytes, *, id: str | int | None = None) -> list[Match]:
+    def publish(self, xml: bytes, *, id: str | int | None = None, failures: list[Failure] | None = None) -> list[Match]:
         """Matches one message; raises MessageError, with the place, if it cannot be read.
 
-        The message's id, where none is given, is the count of messages published so far.
+        The message's id, where none is given, is the count of messages published so far. Subscriptions that the
+        message cannot be tried with are appended to ``failures`` (or logged): the others get theirs.
         """
         number = next(self._published)
         message = number if id is None else id
-        found = self.engine.select(xml)
+        found = self.engine.select(xml, failures=failures)
         with self._lock:
             of = self._subscribers.get
             return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete, s.payload) for s in found]

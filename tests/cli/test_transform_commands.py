@@ -28,6 +28,31 @@ def test_match_prints_payloads(run: Any, folder: Any) -> None:
     assert "<titles><title>B" in table
 
 
+def test_deliver_empty_in_a_file(run: Any, folder: Any) -> None:
+    folder(
+        {
+            "subs.jsonl": json.dumps({"id": "t", "query": TITLES, "deliver_empty": True}) + "\n",
+            "filter.jsonl": '{"query": "//a", "deliver_empty": true}\n',
+            "wrong.jsonl": json.dumps({"query": TITLES, "deliver_empty": 1}) + "\n",
+            "b.xml": "<book/>",
+        }
+    )
+    told = json.loads(run("match", "-s", "subs.jsonl", "b.xml").stdout)
+    assert told == {"message": "b.xml", "subscription": "t", "payload": "<titles/>"}
+    for name in ("filter.jsonl", "wrong.jsonl"):
+        done = run("match", "-s", name, "b.xml")
+        assert done.returncode == 2 and "bad-deliver-empty" in done.stderr
+
+
+def test_deliver_empty_in_a_store(run: Any, folder: Any) -> None:
+    folder({})
+    assert run("subscribe", "--store", "sqlite:///s.db", "--id", "t", "--deliver-empty", TITLES).returncode == 0
+    done = run("subscribe", "--store", "sqlite:///s.db", "--deliver-empty", "//a")
+    assert done.returncode == 2 and "bad-deliver-empty" in done.stderr
+    listed = json.loads(run("subscriptions", "--store", "sqlite:///s.db").stdout)
+    assert listed == {"id": "t", "query": TITLES, "kind": "transform", "deliver_empty": True}
+
+
 def test_a_mistake_is_told_with_its_line(run: Any, folder: Any) -> None:
     folder({"subs.txt": "//a\n<r>{ for $s in //b return $t }</r>\n", "a.xml": BOOK})
     done = run("match", "-s", "subs.txt", "a.xml")

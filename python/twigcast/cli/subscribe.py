@@ -40,6 +40,7 @@ Examples:
 )
 @click.option("--stream", metavar="NAME", help="Only messages of this stream.")
 @click.option("--max-delay", metavar="TIME", help="Collect matches into one delivery for up to this long.")
+@click.option("--deliver-empty", is_flag=True, help="Of a transform: deliver its empty outer element, too.")
 @click.option("--paused", is_flag=True, help="Do not match until resumed.")
 @click.option("--replace", is_flag=True, help="Put it in the place of the subscription with this id.")
 @store_option
@@ -54,6 +55,7 @@ def subscribe(
     result: str,
     stream: str | None,
     max_delay: str | None,
+    deliver_empty: bool,
     paused: bool,
     replace: bool,
     url: str,
@@ -75,6 +77,7 @@ def subscribe(
         "result": result,
         "stream": stream,
         "max_delay": None if max_delay is None else delay(max_delay),
+        "deliver_empty": deliver_empty,
         "state": "paused" if paused else "active",
     }
     with opened(url, create=not replace) as store:
