@@ -37,6 +37,7 @@ from twigcast.results import Selected, as_matches, check_deliver_empty, check_re
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.transform.deliveries import Deliveries
 from twigcast.transform.engine import merged, merged_numbers
+from twigcast.transform.saved import Opening
 from twigcast.transform.templates import Prepared, Templates
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 
 # The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
 _NOWHERE = (Step("child", "text", None, None), Step("child", "element", None, None))
-NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), ())
+NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), (), kept=True)
 
 # Steps of a transform's path; libxml2 gives up at some thousands.
 MAX_STEPS = 1000
@@ -127,6 +128,7 @@ class Engine:
         # transforms, by number
         self._transforms: Deliveries | None = None
         self._templates: Templates | None = None
+        self._opening: Opening | None = None  # while a snapshot is read
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
         self._history = History()
@@ -249,10 +251,14 @@ class Engine:
         check_deliver_empty(s.deliver_empty, is_transform=True)
         return self._prepare(s)
 
+    def _deliveries(self) -> Deliveries:
+        if self._transforms is None:
+            self._transforms = Deliveries(self._parsed, lambda: Engine(limits=self.limits))
+        return self._transforms
+
     def _prepare(self, s: Subscription) -> Prepared:
         if self._templates is None:
-            self._transforms = Deliveries(self._parsed, lambda: Engine(limits=self.limits))
-            self._templates = Templates(_parse_transform, self._transforms.fast.encoded)
+            self._templates = Templates(_parse_transform, self._deliveries().fast.encoded)
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
@@ -262,9 +268,8 @@ class Engine:
         return _parse_transform(s.query, scope_of({**self.namespaces, **(s.namespaces or {})}, s.default_namespace))
 
     def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
-        assert self._transforms is not None
         self._transforming[number] = s
-        self._transforms.add(number, prepared, deliver_empty=s.deliver_empty)
+        self._deliveries().add(number, prepared, deliver_empty=s.deliver_empty)
 
     def check(self, s: Subscription) -> None:
         """Raises what ``add`` would raise for its query."""

@@ -26,6 +26,7 @@ from twigcast.transform.budget import Budget, TooCostly
 from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong, render
+from twigcast.transform.saved import Kept, Opening, saved
 from twigcast.transform.templates import Prepared
 
 # What the kernel's transforms say of messages that filters have no trouble with.
@@ -74,6 +75,7 @@ class Deliveries:
         self._make_filters = filters
         self._filters: Filters | None = None
         self._slow: dict[int, Transform | None] = {}
+        self._kept: dict[int, Kept] = {}
         self._empty: dict[int, bytes] = {}
         self._lock = RLock()  # held while the filters are made or changed
         # parsing costs far more than evaluation on a small message
@@ -89,6 +91,7 @@ class Deliveries:
         else:
             with self._lock:
                 self.fast.put(number, encoded)
+                self._kept[number] = Kept(prepared)
                 if self._filters is not None:
                     self._filters.add(as_filter(transform or self._transform_of(number)), id=number)
         if deliver_empty:
@@ -102,8 +105,18 @@ class Deliveries:
             return
         with self._lock:
             self.fast.remove(number)
+            del self._kept[number]
             if self._filters is not None:
                 self._filters.remove(number)
+
+    def saved(self) -> dict[int, dict[str, Any] | None]:
+        """For a snapshot, what each is made of; None for those that the kernel did not take."""
+        with self._lock:
+            kept = {**dict.fromkeys(self._slow), **self._kept}
+            return dict(saved(kept.items(), self.fast.codes))
+
+    def opening(self) -> Opening:
+        return Opening(self.fast.codes)
 
     # -- one message
 

@@ -37,7 +37,7 @@ class Transforms:
 
     def __init__(self) -> None:
         self.kernel = _kernel.Transforms()
-        self._codes = StepCodes(self.kernel)
+        self.codes = StepCodes(self.kernel)
         self._slow: dict[int, Transform] = {}
         self._numbers: set[int] = set()
 
@@ -56,7 +56,7 @@ class Transforms:
 
     def encoded(self, transform: Transform) -> Encoded:
         """As this kernel numbers names. Raises NotEncodable."""
-        return encoded(transform, self._codes.__getitem__)
+        return encoded(transform, self.codes.__getitem__)
 
     def put(self, number: int, e: Encoded) -> None:
         self.kernel.add(number, e.program, e.constants, e.order, e.before, e.pieces, e.after)

@@ -39,6 +39,15 @@ class Template:
     encoded: Encoded
     slots: tuple[tuple[int, int, int], ...]
 
+    def takes(self, literals: list[str]) -> bool:
+        """Whether the literals say what they mean: no references, no line ends to normalise, no empty strings, which
+        some conditions are decided by."""
+        for _, i, sign in self.slots:
+            literal = literals[i]
+            if not sign and (len(literal) == 2 or "&" in literal or "\r" in literal):
+                return False
+        return True
+
     def filled(self, literals: list[str]) -> Encoded:
         e = self.encoded
         constants = list(e.constants)
@@ -66,12 +75,10 @@ class Templates:
         parts = LITERAL.split(text)
         literals = parts[1::2]
         key = (scope, *parts[::2], *["s" if x[0] in "\"'" else "n" for x in literals])
-        if not _plain(literals):
-            return self._own(text, scope)
         fixed = self._fixed.get(key)
         if fixed is not None:
             template = self._known.get((key, *[literals[i] for i in fixed]))
-            if template is not None:
+            if template is not None and template.takes(literals):
                 return Prepared(template.filled(literals), None, template)
         made = self._own(text, scope)
         if made.transform is None or made.encoded is None:
@@ -99,7 +106,7 @@ class Templates:
         template: Template | None = Template(made.encoded, ())
         if generic:
             template = self._template(made.encoded, scope, parts, sorted(generic))
-        if template is None:
+        if template is None or not template.takes(literals):
             return made
         fixed = tuple(i for i in range(len(literals)) if i not in generic)
         self._fixed[key] = fixed
@@ -142,12 +149,6 @@ class Templates:
         except QueryError:
             return None
         return probe if probe.encoded is not None else None
-
-
-def _plain(literals: list[str]) -> bool:
-    """Whether every literal says what it means: no references, no line ends to normalise, no empty strings, which
-    some conditions are decided by."""
-    return not any((len(x) == 2 and x[0] in "\"'") or "&" in x or "\r" in x for x in literals)
 
 
 def _condition(transform: Transform) -> And:
