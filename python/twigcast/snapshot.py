@@ -115,12 +115,24 @@ def _ipc(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
+_DAMAGED = (
+    pa.ArrowException,
+    AttributeError,
+    LookupError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
 def load(path: Path) -> Engine:
     parts = FORMAT.read(path)
     try:
         meta, kernel, numbers, few = parts
         return _engine(json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few))
-    except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
+    except _DAMAGED as error:
         raise FORMAT.damaged(path, error) from error
 
 
