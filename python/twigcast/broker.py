@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from threading import Lock
 
-from twigcast.engine import Engine, SubscriptionId
+from twigcast.engine import Engine, Subscription, SubscriptionId
+from twigcast.engine import Failure as Failure
+from twigcast.errors import OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
+from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
+from twigcast.schema import Schema, read_schema
+from twigcast.schema.check import check
+from twigcast.transform.explanation import TransformExplanation
+from twigcast.transform.guard import reject_invalid
+
+ON_INVALID = ("reject", "fallback", "trust")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,17 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
+        schema: Schema | str | Path | None = None,
+        on_invalid: str = "fallback",
     ) -> None:
+        """``schema``, a DTD or an XML Schema, is what messages promise to be: a query that no such message can match
+        is refused. ``on_invalid`` says what becomes of a message that breaks the promise: ``reject`` (MessageError),
+        ``fallback`` (matched as if there were no schema) or ``trust`` (nobody looks)."""
+        if on_invalid not in ON_INVALID:
+            hint = f"it is one of {', '.join(ON_INVALID)}"
+            raise OptionError("bad-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
+        self.schema = read_schema(schema) if isinstance(schema, str | Path) else schema
+        self.on_invalid = on_invalid
         self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
@@ -62,11 +82,24 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         result: str = "match",
+        deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
+        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted.
+
+        ``deliver_empty``: a transform makes its empty outer element where a message binds nothing.
+        """
+        if self.schema is not None:
+            self.engine.check(Subscription("", query, namespaces, default_namespace))
+            scope = {**self.engine.namespaces, **(namespaces or {})}
+            check(self.schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
             id = self.engine.add(
-                query, id=id, namespaces=namespaces, default_namespace=default_namespace, result=result
+                query,
+                id=id,
+                namespaces=namespaces,
+                default_namespace=default_namespace,
+                result=result,
+                deliver_empty=deliver_empty,
             )
             if subscriber is not None:
                 self._subscribers[id] = subscriber
@@ -77,14 +110,17 @@ class Broker:
             self.engine.remove(id)
             self._subscribers.pop(id, None)
 
-    def publish(self, xml: bytes, *, id: str | int | None = None) -> list[Match]:
+    def publish(self, xml: bytes, *, id: str | int | None = None, failures: list[Failure] | None = None) -> list[Match]:
         """Matches one message; raises MessageError, with the place, if it cannot be read.
 
-        The message's id, where none is given, is the count of messages published so far.
+        The message's id, where none is given, is the count of messages published so far. Subscriptions that the
+        message cannot be tried with are appended to ``failures`` (or logged): the others get theirs.
         """
+        if self.schema is not None and self.on_invalid == "reject":
+            reject_invalid(self.schema, xml)
         number = next(self._published)
         message = number if id is None else id
-        found = self.engine.select(xml)
+        found = self.engine.select(xml, failures=failures)
         with self._lock:
             of = self._subscribers.get
             return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete, s.payload) for s in found]
@@ -96,12 +132,13 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         dialect: str = "w3c",
-    ) -> Explanation:
+    ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+        scope = {**self.engine.namespaces, **(namespaces or {})}
+        if is_transform(query):
+            return TransformExplanation(
+                query, namespaces=scope, default_namespace=default_namespace, schema=self.schema
+            )
         return explain(
-            query,
-            namespaces={**self.engine.namespaces, **(namespaces or {})},
-            default_namespace=default_namespace,
-            dialect=dialect,
-            engine=self.engine,
+            query, namespaces=scope, default_namespace=default_namespace, dialect=dialect, engine=self.engine
         )

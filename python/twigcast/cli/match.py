@@ -38,7 +38,7 @@ Examples:
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
   .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
-           "result": "match" | "nodes" | "fragments"}
+           "result": "match" | "nodes" | "fragments", "deliver_empty": true | false}
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """

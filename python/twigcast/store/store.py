@@ -26,6 +26,7 @@ from twigcast.store.records import (
     check_subscriber_id,
     from_row,
 )
+from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
 from twigcast.store.urls import DEFAULT
 
@@ -291,6 +292,8 @@ class Store:
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)
+        if record.stream is not None:
+            check_against(self.publishers(), record)
         return record
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
