@@ -90,12 +90,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Nodes that a subscription selects: those of an expression, if ``guard`` holds. Where fragments are asked for,
-    ``text`` is the same expression with the nodes as XML, and ``nodes`` has their ids, to put them in order."""
+    """Nodes that a subscription selects: those of an expression, if ``guard`` holds."""
 
     guard: Formula
     nodes: int
-    text: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +114,6 @@ class Answer:
         for part in self.parts:
             yield from numbers(part.guard)
             yield part.nodes
-            if part.text is not None:
-                yield part.text
 
 
 @dataclass(frozen=True, slots=True)
