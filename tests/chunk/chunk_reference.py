@@ -3,13 +3,14 @@ run on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
 from twigcast.chunk.filter import Filter, Merge
-from twigcast.chunk.scheme import Chunk, Fragment, Keep, Name, Path, Scheme
+from twigcast.chunk.scheme import Fragment, Name, Path, Scheme
 from twigcast.pattern import Step
 from twigcast.residual import parse
 from twigcast.results import Selected
@@ -21,15 +22,21 @@ XML = "http://www.w3.org/XML/1998/namespace"
 def fragments(scheme: Scheme, xml: bytes, batch: int | None = None) -> Iterator[Fragment]:
     """``batch``: so many elements at the prefix of a batchable chunk in each of its fragments."""
     tree = Tree(parse(xml))
+    paths: dict[etree._Element, Path] = {}
+    for one in tree.tree.getroot().iter(etree.Element):
+        paths[one] = (*paths.get(one.getparent(), ()), name_of(one))
     for chunk in scheme.fragments:
         if chunk.whole:
             yield Fragment(chunk.number, xml)
         elif chunk.batchable and batch:
-            roots = [e for e in tree.tree.getroot().iter(etree.Element) if path_of(e) == chunk.prefix]
+            roots = [element for element, path in paths.items() if path == chunk.prefix]
             for at in range(0, len(roots), batch):
-                yield _Cutter(tree, chunk, set(roots[at : at + batch])).fragment()
+                yield _Cutter(tree, chunk.number, roots[at : at + batch], []).fragment()
         else:
-            yield _Cutter(tree, chunk, None).fragment()
+            kept = {keep: [one for one, path in paths.items() if found(keep.steps, path)] for keep in chunk.keeps}
+            full = [one for keep, some in kept.items() if keep.subtree for one in some]
+            bare = [one for keep, some in kept.items() if not keep.subtree for one in some]
+            yield _Cutter(tree, chunk.number, full, bare).fragment()
 
 
 def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | None = None) -> list[Selected]:
@@ -52,7 +59,8 @@ def path_of(element: etree._Element) -> Path:
     return (*(name_of(one) for one in reversed(list(element.iterancestors()))), name_of(element))
 
 
-def found(steps: Sequence[Step], path: Path) -> bool:
+@lru_cache(100_000)
+def found(steps: tuple[Step, ...], path: Path) -> bool:
     """Whether a path of steps from the document leads to the element at this path of names."""
     reached = {0}
     for name in path:
@@ -67,23 +75,15 @@ def _passes(step: Step, name: Name) -> bool:
 
 
 class _Cutter:
-    def __init__(self, tree: Tree, chunk: Chunk, roots: set[etree._Element] | None) -> None:
+    """Writes the elements in ``full`` with all that is in them, those in ``bare`` as tags, and the tags above both."""
+
+    def __init__(self, tree: Tree, number: int, full: list[etree._Element], bare: list[etree._Element]) -> None:
         self.tree = tree
-        self.full: set[etree._Element] = set()
-        self.bare: set[etree._Element] = set()
+        self.number = number
+        self.full = {inner for one in full for inner in one.iter(etree.Element)}
+        self.bare = self.full.union(bare, *(one.iterancestors() for one in [*full, *bare]))
         self.out: list[str] = []
         self.ids: list[int] = [0]
-        for element in tree.tree.getroot().iter(etree.Element):
-            path = path_of(element)
-            inside = element.getparent() in self.full
-            keeps = [keep for keep in chunk.keeps if found(keep.steps, path)]
-            if roots is not None:
-                keeps = [Keep((), True)] if element in roots else []
-            if inside or any(keep.subtree for keep in keeps):
-                self.full.add(element)
-            if inside or keeps:
-                self.bare.update([element, *element.iterancestors()])
-        self.number = chunk.number
 
     def fragment(self) -> Fragment:
         root = self.tree.tree.getroot()

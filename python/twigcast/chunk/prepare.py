@@ -78,15 +78,15 @@ class Preparer:
         known.entries = [self._entries[number] for number in dict.fromkeys(known.answer.expressions)]
         for entry in known.entries:
             entry.uses += 1
-            self._tree.add(entry.reach)
+        self._tree.add(entry.reach for entry in known.entries)
 
     def remove(self, id: SubscriptionId) -> None:
         known = self._known.pop(id, None)
         if known is None:
             raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
+        self._tree.add((entry.reach for entry in known.entries), -1)
         for entry in known.entries:
             entry.uses -= 1
-            self._tree.add(entry.reach, -1)
             if not entry.uses:
                 self._forget(entry)
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from twigcast.chunk.scheme import Name, Path
 
 
 class QueryTree:
-    """One node for each element on the path of an expression; its weight is how many expressions pass through it."""
+    """One node for each element on the path of an expression; its weight is how many subscriptions have one there."""
 
     def __init__(self) -> None:
         self.root = Node((), None)
 
-    def add(self, path: Path, weight: int = 1) -> None:
-        """Adds expressions on a path or, with a negative weight, takes them away."""
-        node = self.root
-        node.weight += weight
-        for name in path:
-            child = node.children.get(name)
-            if child is None:
-                child = node.children[name] = Node((*node.path, name), node)
-            node = child
+    def add(self, paths: Iterable[Path], weight: int = 1) -> None:
+        """Adds subscriptions with expressions on these paths or, with a negative weight, takes them away."""
+        passed = {self.root}
+        for path in paths:
+            node = self.root
+            for name in path:
+                child = node.children.get(name)
+                if child is None:
+                    child = node.children[name] = Node((*node.path, name), node)
+                node = child
+                passed.add(node)
+        for node in passed:
             node.weight += weight
-        while node.parent is not None and not node.weight and not node.children:
-            del node.parent.children[node.path[-1]]
-            node = node.parent
+            if not node.weight and node.parent is not None:
+                # what is below it weighs no more than it does, so that it is going as well
+                node.parent.children.pop(node.path[-1])
 
     def candidates(self) -> Iterator[Node]:
         """All nodes that may be a chunk, parents first, in the order of names: not the document element, for its chunk
