@@ -19,7 +19,8 @@ CONSTANTS = ["1", "2", '"x"', '""']
 OF_CONTENT = ['. = "x"', 'text() = "1"', ". > 1", 'contains(., "x")', "string-length(.) > 1", 'starts-with(b, "x")']
 POSITIONS = ["1", "2", "last()", "position() > 1", "position() = last()", "position() != 2"]
 OUTWARD = ["../b", "../@a", "ancestor::a", "..//c", "../../b", "ancestor::a[@a]/b"]
-RESIDUAL = ["following::a", "following-sibling::b", "a + b > 1", "a = b", "preceding::*", "sum(b) > 1", ".//b = a/@a"]
+RESIDUAL = ["following::a", "following-sibling::b", "preceding::*"]
+DOWNWARD = ["a + b > 1", "a = b", "sum(b) > 1", ".//b = a/@a", "name(b) = name(a)", "translate(., 'x', '1') = 1"]
 
 
 class Queries:
@@ -92,7 +93,9 @@ class Queries:
             return f"count({self.path(depth)}) {random.choice(OPERATORS)} {random.choice('012')}"
         if kind < 0.94:
             return f"/{self.root or '*'}/{self.path(depth).lstrip('./')}"
-        return random.choice(OUTWARD if self.steady or kind < 0.97 else RESIDUAL)
+        if kind < 0.97:
+            return random.choice(DOWNWARD)
+        return random.choice(OUTWARD if self.steady or kind < 0.985 else RESIDUAL)
 
 
 def subscriptions(queries: Queries, count: int, *, results: bool = True) -> list[Subscription]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from twigcast.chunk.downward import downward_twig
 from twigcast.chunk.formula import NO, YES, Formula, Found, both, either, opposite
 from twigcast.chunk.needs import on_tag
 from twigcast.chunk.scheme import Part
@@ -21,6 +22,7 @@ from twigcast.lang.canon import any_branch, branch_of, intersect
 from twigcast.lang.compile import compile_query
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.values import compare
+from twigcast.lang.xpath import parse
 from twigcast.pattern import (
     TRUE,
     And,
@@ -32,9 +34,9 @@ from twigcast.pattern import (
     NodeIs,
     Not,
     Or,
-    Pattern,
     Position,
     Predicate,
+    Residual,
     Selection,
     Step,
     Structural,
@@ -60,11 +62,15 @@ def selections(s: Subscription, namespaces: Mapping[str, str]) -> Predicate | tu
     """A subscription as a condition on the document, or as the union of paths that it is."""
     if is_transform(s.query):
         raise Whole
-    compiled = compile_query(s.query, {**namespaces, **(s.namespaces or {})}, s.default_namespace, dialect=s.dialect)
+    scope = {**namespaces, **(s.namespaces or {})}, s.default_namespace
+    compiled = compile_query(s.query, *scope, dialect=s.dialect)
     if isinstance(compiled, Structural):
         return (Selection(TRUE, Twig(tuple(map(Node, compiled.path.steps)))),)
-    if not isinstance(compiled, Pattern):
-        raise Whole
+    if isinstance(compiled, Residual):
+        twig = downward_twig(parse(s.query, *scope, dialect=s.dialect))
+        if twig is None:
+            raise Whole
+        return (Selection(TRUE, twig),)
     asked = s.result != "match"
     if asked and (compiled.pick is not None or compiled.selects is None):
         raise Whole

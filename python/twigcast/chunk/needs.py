@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from twigcast.chunk.downward import Raw
 from twigcast.chunk.scheme import Keep, Path
 from twigcast.lang.canon import branch_of, uses_position
 from twigcast.pattern import And, Compare, Count, Exists, Match, Node, Not, Or, Predicate, Step, Twig
@@ -49,6 +50,8 @@ def _own(predicate: Predicate) -> Iterator[Predicate]:
 def on_tag(predicate: Predicate) -> bool:
     """Whether the element's start tag decides it."""
     for leaf in _own(predicate):
+        if isinstance(leaf, Raw):
+            return False
         twig = branch_of(leaf)
         if twig is None:
             continue
@@ -61,6 +64,8 @@ def _on_content(predicate: Predicate) -> bool:
     """Whether it takes all that is in the element, so that there is nothing to gain from a chunk below it."""
     for leaf in _own(predicate):
         twig = branch_of(leaf)
+        if isinstance(leaf, Raw):
+            return True
         if twig is not None and (not twig.nodes or twig.nodes[0].step.kind not in ("element", "attribute")):
             return True
     return False
@@ -95,6 +100,8 @@ def reduced(found: Iterator[Keep] | list[Keep]) -> tuple[Keep, ...]:
 def _of_predicate(base: tuple[Step, ...], predicate: Predicate) -> Iterator[Keep]:
     for leaf in _own(predicate):
         match leaf:
+            case Raw():
+                yield _subtree(base)
             case Exists(twig) | Compare(value=Count(twig)):
                 yield from _of_twig(base, twig, False)
             case Compare() | Match():

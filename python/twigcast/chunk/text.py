@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from twigcast.chunk.downward import Raw
 from twigcast.lang.canon import tests_any, twig_of
 from twigcast.lang.names import XML_NAMESPACE
-from twigcast.lang.printer import number_text, quoted
+from twigcast.lang.printer import Printer, number_text, quoted
 from twigcast.pattern import (
     And,
     Bool,
@@ -34,11 +35,16 @@ class NoText(Exception):
 
 
 class Writer:
-    """Writes patterns of one expression; ``prefixes`` (prefix -> URI) grows with what is written."""
+    """Writes patterns of one expression."""
 
     def __init__(self) -> None:
-        self.prefixes: dict[str, str] = {}
-        self._prefix_of: dict[str, str] = {XML_NAMESPACE: "xml"}
+        self._prefixes: dict[str, str] = {}
+        self._printer = Printer(self._prefixes)
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """Prefix -> URI, for all that was written."""
+        return {prefix: uri for uri, prefix in self._prefixes.items() if uri != XML_NAMESPACE}
 
     def path(self, twig: Twig) -> str:
         """A path from the document."""
@@ -70,18 +76,9 @@ class Writer:
         return ("@" if kind == "attribute" else "") + self._name(ns, local)
 
     def _name(self, ns: str | None, local: str | None) -> str:
-        if ns is None:
-            return "*" if local is None else f"*[local-name() = {quoted(local)}]"
-        if ns == "":
-            return "*[namespace-uri() = '']" if local is None else local
-        return f"{self._prefix(ns)}:{local or '*'}"
-
-    def _prefix(self, ns: str) -> str:
-        prefix = self._prefix_of.get(ns)
-        if prefix is None:
-            prefix = self._prefix_of[ns] = f"n{len(self.prefixes)}"
-            self.prefixes[prefix] = ns
-        return prefix
+        if ns is None and local is not None:
+            return f"*[local-name() = {quoted(local)}]"
+        return self._printer.name(ns, local)
 
     # -- predicates
 
@@ -91,9 +88,9 @@ class Writer:
     def _predicate(self, predicate: Predicate, *, top: bool) -> str:
         match predicate:
             case And(terms):
-                return " and ".join(self._nested(term, top, Or) for term in terms)
+                return " and ".join(self._nested(term, top) for term in terms)
             case Or(terms):
-                return " or ".join(self._nested(term, top, And) for term in terms)
+                return " or ".join(self._nested(term, top) for term in terms)
             case Not(term):
                 return f"not({self._predicate(term, top=top)})"
             case Bool(value):
@@ -111,15 +108,17 @@ class Writer:
                 return f"{function}({self._value(value, top)}, {_constant(const)})"
             case Position(of, op, n):
                 return f"{'last() - position()' if of == 'from-end' else f'{of}()'} {op} {n}"
+            case Raw(expr):
+                return self._printer.expr(expr, 0)
             case NodeIs("attribute"):
                 raise NoText("whether a node is an attribute")
             case NodeIs(kind, ns, local):
                 return f"self::{self._test(kind, ns, local)}"
         raise NoText(type(predicate).__name__)
 
-    def _nested(self, term: Predicate, top: bool, weaker: type[Predicate]) -> str:
+    def _nested(self, term: Predicate, top: bool) -> str:
         text = self._predicate(term, top=top)
-        return f"({text})" if isinstance(term, weaker) else text
+        return f"({text})" if isinstance(term, And | Or | Raw) else text
 
     def _value(self, value: Value, top: bool) -> str:
         match value:
