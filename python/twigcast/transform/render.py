@@ -53,8 +53,15 @@ def render(transform: Transform, groups: Sequence[Group], *, deliver_empty: bool
     """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``."""
     if not groups and not deliver_empty:
         return None
-    out = _Writer(transform, in_order(transform.order, groups))
+    out = _Writer(transform.result, in_order(transform.order, groups))
     out.element(transform.outer, None, {}, "", nested=False)
+    return "".join(out.text).encode()
+
+
+def filled(template: Element, group: Group) -> bytes:
+    """A template whose holes are all filled from one group."""
+    out = _Writer((), [])
+    out.element(template, group, {}, "", nested=False)
     return "".join(out.text).encode()
 
 
@@ -129,8 +136,8 @@ def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
 
 
 class _Writer:
-    def __init__(self, transform: Transform, groups: list[Group]) -> None:
-        self.transform = transform
+    def __init__(self, result: Sequence[Item | Element], groups: list[Group]) -> None:
+        self.result = result
         self.groups = groups
         self.text: list[str] = []
 
@@ -212,7 +219,7 @@ class _Writer:
                 # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
                 after_string = False
                 for one in self.groups:
-                    after_string = self.sequence(self.transform.result, one, scope, default, after_string)
+                    after_string = self.sequence(self.result, one, scope, default, after_string)
 
     def sequence(
         self,

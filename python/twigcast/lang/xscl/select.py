@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from twigcast.lang.flwr.scanner import expression
 from twigcast.lang.names import Scope
 from twigcast.lang.xscl.drafts import path_of, self_step
 
+_FROM = re.compile(r"\sFROM\s", re.IGNORECASE)
 # What a name stands for: the number of its variable, and the kind of its nodes.
 Resolve = Callable[[str, Span], tuple[Ref, str]]
 
@@ -70,6 +72,14 @@ class SelectParser(Clauses):
         self.node = "x"
 
     def select(self) -> Element | None:
+        """None for ``*``."""
+        made = self.clause()
+        for reason in self.paths.reasons:
+            text = f"a path in SELECT has to be a tree pattern: {reason.text}"
+            raise self.refuse("not-a-pattern", text, reason.span, "use child, descendant and attribute steps")
+        return made
+
+    def clause(self) -> Element | None:
         self.space()
         if self.starts("*"):
             self.at += 1
@@ -78,6 +88,9 @@ class SelectParser(Clauses):
             return self.element()
         if not self.starts("$"):
             raise self.wanted("'*', an element, or variables", "such as SELECT <pair>{ $x }{ $y }</pair>")
+        # Outside of tags nothing else ends a path: to XPath, FROM could be the name of an element.
+        if found := _FROM.search(self.source, self.at):
+            self.source = self.source[: found.start()]
         items: list[Item | Element] = [self.item()]
         self.space()
         while self.starts(","):
