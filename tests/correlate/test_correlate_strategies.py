@@ -10,6 +10,8 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from twigcast.correlate.materialized import MaterializedMmqjp
+from twigcast.correlate.mmqjp import Mmqjp
 from twigcast.correlate.reference import evaluate
 from twigcast.correlate.sequential import Sequential
 from twigcast.correlate.strategy import Arrival, Joined, Strategy
@@ -17,8 +19,13 @@ from twigcast.correlation import Correlation
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 
-EXAMPLES = 400 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 60
-STRATEGIES: dict[str, Callable[[], Strategy]] = {"sequential": Sequential}
+EXAMPLES = 400 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 20
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "sequential": Sequential,
+    "mmqjp": Mmqjp,
+    "mmqjp-materialized": MaterializedMmqjp,
+    "mmqjp-materialized, a small cache": lambda: MaterializedMmqjp(max_rows=3),
+}
 
 
 def expected(correlations: dict[int, Correlation], stream: Arrivals) -> list[Joined]:
@@ -55,4 +62,42 @@ def test_strategies_agree_with_the_reference(name: str, texts: list[str], stream
         found += some
     wanted = expected(correlations, stream)
     event(f"results: {min(len(wanted), 3)}")
+    assert sorted(found) == wanted, texts
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(st.lists(queries(), min_size=2, max_size=4), arrivals(), st.data())
+def test_queries_come_and_go_and_messages_expire(
+    name: str, texts: list[str], stream: Arrivals, data: st.DataObject
+) -> None:
+    """A query sees the messages between its coming and its going; a message is seen until it is forgotten."""
+    correlations = parsed(texts)
+    strategy = STRATEGIES[name]()
+    last = len(stream)
+    comes = {query: data.draw(st.integers(0, last)) for query in correlations}
+    goes = {query: data.draw(st.integers(comes[query], last)) for query in correlations}
+    forgotten: dict[int, int] = {}  # message -> the number of those that had come by then
+    found: list[Joined] = []
+    for number, source, time, xml in stream:
+        for query, correlation in correlations.items():
+            if comes[query] == number - 1:
+                strategy.add(query, correlation)
+        for query in correlations:
+            if goes[query] == number - 1:
+                strategy.remove(query)
+        found += strategy.process(Arrival(number, source, time, xml))
+        if data.draw(st.booleans()):
+            before = data.draw(st.integers(0, 6)) * 1_000_000
+            strategy.expire(before)
+            for one, _, at, _ in stream[:number]:
+                if at < before:
+                    forgotten.setdefault(one, number)
+    wanted = [
+        one
+        for one in expected(correlations, stream)
+        if comes[one.query] < min(one.messages)
+        and max(one.messages) <= goes[one.query]
+        and all(forgotten.get(message, last) >= max(one.messages) for message in one.messages)
+    ]
     assert sorted(found) == wanted, texts
