@@ -64,6 +64,8 @@ class Subscription:
     """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
     result: str = "match"
     """What ``select`` tells of a match: see ``twigcast.results``."""
+    stream: str | None = None
+    """Only messages of this stream; an engine has but one, so that is for whoever has several."""
 
 
 class Engine:
