@@ -3,6 +3,7 @@ use pyo3::prelude::*;
 
 mod arrow;
 mod engine;
+mod join;
 mod pool;
 mod results;
 mod transform;
@@ -13,6 +14,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
     m.add_class::<transform::Transforms>()?;
+    m.add_class::<join::Correlator>()?;
     xml::register(m)?;
     Ok(())
 }
