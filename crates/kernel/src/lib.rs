@@ -5,6 +5,7 @@
 //! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message).
 
 pub mod bits;
+pub mod branches;
 pub mod engine;
 pub mod group;
 pub mod matcher;
@@ -12,6 +13,7 @@ pub mod names;
 pub mod output;
 pub mod paths;
 pub mod shapes;
+pub mod shred;
 pub mod snapshot;
 pub mod sorted;
 pub mod transform;

@@ -519,7 +519,8 @@ fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
     constants.into_iter().map(number).collect()
 }
 
-pub(crate) fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
+/// What was wrong with each message, null where nothing was.
+pub(crate) fn error_column(mut errors: Errors) -> ArrayRef {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("code", Arc::new(errors.code.finish())),
         ("line", Arc::new(errors.line.finish())),
@@ -529,11 +530,15 @@ pub(crate) fn table(matches: ListArray, mut errors: Errors) -> ArrayRef {
     ];
     let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
     let arrays = columns.into_iter().map(|c| c.1).collect();
-    let error = StructArray::new(fields, arrays, Some(NullBuffer::from(errors.valid)));
+    Arc::new(StructArray::new(fields, arrays, Some(NullBuffer::from(errors.valid))))
+}
+
+pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {
+    let error = error_column(errors);
     let fields: Fields = vec![
         Field::new("matches", matches.data_type().clone(), false),
         Field::new("error", error.data_type().clone(), true),
     ]
     .into();
-    Arc::new(StructArray::new(fields, vec![Arc::new(matches), Arc::new(error)], None))
+    Arc::new(StructArray::new(fields, vec![Arc::new(matches), error], None))
 }

@@ -5,6 +5,7 @@ mod arrow;
 mod engine;
 mod pool;
 mod results;
+mod shred;
 mod transform;
 mod xml;
 
@@ -13,6 +14,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
     m.add_class::<transform::Transforms>()?;
+    shred::register(m)?;
     xml::register(m)?;
     Ok(())
 }
