@@ -6,6 +6,7 @@
 //! messages) and, on top of it, `join` (messages that belong together).
 
 pub mod bits;
+pub mod branches;
 pub mod engine;
 pub mod group;
 pub mod join;
@@ -14,6 +15,7 @@ pub mod names;
 pub mod output;
 pub mod paths;
 pub mod shapes;
+pub mod shred;
 pub mod snapshot;
 pub mod sorted;
 pub mod transform;

@@ -6,6 +6,7 @@ mod engine;
 mod join;
 mod pool;
 mod results;
+mod shred;
 mod transform;
 mod xml;
 
@@ -15,6 +16,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<engine::Engine>()?;
     m.add_class::<transform::Transforms>()?;
     m.add_class::<join::Correlator>()?;
+    shred::register(m)?;
     xml::register(m)?;
     Ok(())
 }
