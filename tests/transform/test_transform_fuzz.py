@@ -6,11 +6,13 @@ import os
 from random import Random
 
 import pytest
+from lxml import etree
 from transform_queries import random_transform
 
 from flwr_paper import QUERIES
 from schema_support import text_of
 from support import random_document
+from twigcast import _kernel
 from twigcast.engine import Engine
 from twigcast.errors import TwigcastError
 from twigcast.lang.flwr import is_transform, parse_transform
@@ -18,7 +20,6 @@ from twigcast.limits import Limits
 from twigcast.schema import dtd_schema
 from twigcast.transform.explanation import TransformExplanation
 from twigcast.transform.reference import transformed
-from twigcast.transform.render import canonical
 
 BOOK = dtd_schema(text_of("book"))
 PIECES = (
@@ -92,6 +93,12 @@ def mutated(random: Random, text: str) -> str:
     return text
 
 
+def comparable(xml: bytes) -> bytes:
+    """Canonical enough; libxml2 has rules of its own for the names of namespaces, which it can be made to forgive."""
+    assert _kernel.validate(xml) is None
+    return etree.tostring(etree.fromstring(xml, etree.XMLParser(recover=True)))
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_mutated_queries(seed: int) -> None:
     turns = 20_000 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 300
@@ -112,7 +119,7 @@ def test_mutated_queries(seed: int) -> None:
             if is_transform(query):
                 wanted = transformed(parse_transform(query), xml)
                 given = found[0].payload if found else None
-                assert (wanted and canonical(wanted)) == (given and canonical(given)), query
+                assert (wanted and comparable(wanted)) == (given and comparable(given)), query
         if is_transform(query):
             taken += 1
             told = TransformExplanation(query, schema=random.choice((None, BOOK)))
