@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
+from typing import Any
 
 from twigcast.engine import Engine, SubscriptionId
 from twigcast.explain import Explanation as Explanation
@@ -47,8 +48,11 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
+        **plans: Any,
     ) -> None:
-        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+        """``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``."""
+        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
         self._lock = Lock()  # whoever sees a subscription sees its subscriber

@@ -1,9 +1,10 @@
-"""All transforms of an engine, matched and made at once: those that tree patterns decide in the kernel, the others by
-libxml2, one by one."""
+"""All transforms of an engine, matched and made at once: those that tree patterns decide in the kernel, by its own
+shared engine or as plans of the broker paper's, the others by libxml2, one by one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +16,25 @@ from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
+from twigcast.schema.gate import Gate
 from twigcast.transform import reference
 from twigcast.transform.encode import encoded
 from twigcast.transform.nodes import Message
+from twigcast.transform.options import PlanOptions
+from twigcast.transform.plan.encode import encoded_plan
+from twigcast.transform.plan.operators import Nothing
 from twigcast.transform.render import render
 
 MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
+ERROR = pa.struct(
+    [
+        ("code", pa.string()),
+        ("line", pa.uint32()),
+        ("column", pa.uint32()),
+        ("offset", pa.uint64()),
+        ("text", pa.string()),
+    ]
+)
 MADE = pa.struct([pa.field("subscription", pa.uint32(), nullable=False), pa.field("payload", pa.binary())])
 
 
@@ -33,13 +47,24 @@ class Made:
 
 
 class Transforms:
-    """Subscriptions by their numbers."""
+    """Subscriptions by their numbers. Messages are valid where ``options`` say that invalid ones are rejected: that is
+    up to whoever asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: PlanOptions | None = None) -> None:
+        self.options = options or PlanOptions()
         self.kernel = _kernel.Transforms()
         self._codes = StepCodes(self.kernel)
+        self._planner = None if self.options.own else self.options.planner()
         self._slow: dict[int, Transform] = {}
+        self._never: set[int] = set()
         self._numbers: set[int] = set()
+        # invalid messages, answered as if there were no schema
+        self._fallback: Transforms | None = None
+        self._gate: Gate | None = None
+        if self.options.relies_on_schema and self.options.on_invalid == "fallback":
+            assert self.options.schema is not None
+            self._fallback = Transforms(replace(self.options, optimize="query", schema=None))
+            self._gate = Gate(self.options.schema)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -49,19 +74,47 @@ class Transforms:
 
     def add(self, number: int, transform: Transform) -> None:
         try:
-            e = encoded(transform, self._codes.__getitem__)
-            self.kernel.add(number, e.program, e.constants, e.order, e.before, e.pieces, e.after)
+            self._add(number, transform)
         except NotEncodable:
             self._slow[number] = transform
         self._numbers.add(number)
+        if self._fallback is not None:
+            self._fallback.add(number, transform)
+
+    def _add(self, number: int, transform: Transform) -> None:
+        if self._planner is None:
+            e = encoded(transform, self._codes.__getitem__)
+            self.kernel.add(number, e.program, e.constants, e.making)
+            return
+        plan = self._planner.plan(transform)
+        if isinstance(plan.root, Nothing):
+            self._never.add(number)
+            return
+        p = encoded_plan(plan, self._codes.__getitem__)
+        self.kernel.add_plan(number, p.codes, p.program, p.constants, p.making, self.options.share_plans)
 
     def remove(self, number: int) -> None:
         self._numbers.remove(number)
-        if self._slow.pop(number, None) is None:
+        if number in self._never:
+            self._never.remove(number)
+        elif self._slow.pop(number, None) is None:
             self.kernel.remove(number)
+        if self._fallback is not None:
+            self._fallback.remove(number)
+
+    def _for(self, xml: bytes, limits: Limits) -> Transforms:
+        """Those whose plans are right for a message."""
+        if self._fallback is None or self._gate is None:
+            return self
+        # what the kernel refuses to read is not for libxml2 either
+        refused = _kernel.validate(xml, limits.of_kernel())
+        return self if refused is not None or self._gate.error(xml) is None else self._fallback
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """The subscriptions that get something of a message, or why it was refused."""
+        plans = self._for(xml, limits)
+        if plans is not self:
+            return plans.match(xml, limits)
         numbers, error = self.kernel.match_one(xml, limits.of_kernel())
         if error is None and self._slow:
             numbers += [made.number for made in self._made_slowly(xml, limits)]
@@ -69,6 +122,9 @@ class Transforms:
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """As ``match``, with what they get. Equal payloads are one object."""
+        plans = self._for(xml, limits)
+        if plans is not self:
+            return plans.make(xml, limits)
         numbers, places, payloads, cut, error = self.kernel.transform_one(xml, limits.of_kernel())
         given: list[bytes | None] = list(payloads)
         for place in cut:
@@ -80,6 +136,10 @@ class Transforms:
 
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
+        if self._fallback is not None:
+            found = [self.match(xml, limits) for xml in _rows(column)]
+            lists = pa.array([sorted(numbers) for numbers, _ in found], MATCHES)
+            return lists, pa.array([_error(error) for _, error in found], ERROR)
         found = pa.array(self.kernel.match_column(column, limits.of_kernel()))
         matches, errors = found.field("matches"), found.field("error")
         if self._slow:
@@ -91,6 +151,8 @@ class Transforms:
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
     ) -> tuple[pa.Array, pa.Array, int]:
         """Lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
+        if self._fallback is not None:
+            return self._make_rows(column, start, max_bytes, limits)
         data, made, end = self.kernel.transform_column(column, start, max_bytes, limits.of_kernel())
         result = pa.array(data)
         matches, errors = result.field("matches"), result.field("error")
@@ -108,13 +170,24 @@ class Transforms:
             lists = merged(lists, pa.array(more, pa.list_(MADE)))
         return lists, errors, end
 
+    def _make_rows(
+        self, column: pa.Array, start: int, max_bytes: int, limits: Limits
+    ) -> tuple[pa.Array, pa.Array, int]:
+        """As ``make_column``, message by message: each may need other plans than the last."""
+        rows, errors, size = [], [], 0
+        for xml in _rows(column.slice(start)):
+            made, error = self.make(xml, limits)
+            made.sort(key=lambda one: one.number)
+            rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
+            errors.append(_error(error))
+            size += sum(8 + len(one.payload or b"") for one in made)
+            if size >= max_bytes:
+                break
+        return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
+
     def _slow_rows(self, column: pa.Array, errors: pa.Array, limits: Limits) -> list[list[Made]]:
-        texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         good = errors.is_null().to_pylist()
-        return [
-            self._made_slowly(xml.encode() if texts else xml, limits) if ok else []
-            for xml, ok in zip(column.to_pylist(), good, strict=True)
-        ]
+        return [self._made_slowly(xml, limits) if ok else [] for xml, ok in zip(_rows(column), good, strict=True)]
 
     def _made_slowly(self, xml: bytes, limits: Limits) -> list[Made]:
         message = Message(_kernel.plain(xml))
@@ -128,6 +201,18 @@ class Transforms:
             if payload is not None:
                 found.append(Made(number, payload if len(payload) <= limits.max_result_bytes else None))
         return found
+
+
+def _rows(column: pa.Array) -> Iterator[bytes]:
+    for xml in column.to_pylist():
+        yield xml.encode() if isinstance(xml, str) else xml or b""
+
+
+def _error(error: _kernel.Error | None) -> dict[str, object] | None:
+    if error is None:
+        return None
+    code, text, line, column, offset = error
+    return {"code": code, "line": line, "column": column, "offset": offset, "text": text}
 
 
 def merged(left: pa.ListArray, right: pa.ListArray, key: str | None = "subscription") -> pa.ListArray:
