@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
-from twigcast.errors import OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
-from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import check
 from twigcast.transform.explanation import TransformExplanation
-from twigcast.transform.guard import reject_invalid
-
-ON_INVALID = ("reject", "fallback", "trust")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +52,12 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
-        schema: Schema | str | Path | None = None,
-        on_invalid: str = "fallback",
+        **plans: Any,
     ) -> None:
-        """``schema``, a DTD or an XML Schema, is what messages promise to be: a query that no such message can match
-        is refused. ``on_invalid`` says what becomes of a message that breaks the promise: ``reject`` (MessageError),
-        ``fallback`` (matched as if there were no schema) or ``trust`` (nobody looks)."""
-        if on_invalid not in ON_INVALID:
-            hint = f"it is one of {', '.join(ON_INVALID)}"
-            raise OptionError("bad-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
-        self.schema = read_schema(schema) if isinstance(schema, str | Path) else schema
-        self.on_invalid = on_invalid
-        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+        """``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
+        refused."""
+        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
         self._lock = Lock()  # whoever sees a subscription sees its subscriber
@@ -88,10 +77,11 @@ class Broker:
 
         ``deliver_empty``: a transform makes its empty outer element where a message binds nothing.
         """
-        if self.schema is not None:
+        schema = self.engine.plans.schema
+        if schema is not None:
             self.engine.check(Subscription("", query, namespaces, default_namespace))
             scope = {**self.engine.namespaces, **(namespaces or {})}
-            check(self.schema, query, namespaces=scope, default_namespace=default_namespace)
+            check(schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
             id = self.engine.add(
                 query,
@@ -116,8 +106,6 @@ class Broker:
         The message's id, where none is given, is the count of messages published so far. Subscriptions that the
         message cannot be tried with are appended to ``failures`` (or logged): the others get theirs.
         """
-        if self.schema is not None and self.on_invalid == "reject":
-            reject_invalid(self.schema, xml)
         number = next(self._published)
         message = number if id is None else id
         found = self.engine.select(xml, failures=failures)
@@ -136,8 +124,14 @@ class Broker:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
         scope = {**self.engine.namespaces, **(namespaces or {})}
         if is_transform(query):
+            plans = self.engine.plans
             return TransformExplanation(
-                query, namespaces=scope, default_namespace=default_namespace, schema=self.schema
+                query,
+                namespaces=scope,
+                default_namespace=default_namespace,
+                sharing=plans.sharing,
+                optimize=plans.optimize,
+                schema=plans.schema,
             )
         return explain(
             query, namespaces=scope, default_namespace=default_namespace, dialect=dialect, engine=self.engine

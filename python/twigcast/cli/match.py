@@ -20,6 +20,7 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
@@ -64,6 +65,7 @@ class Output(Protocol):
 @namespace_options
 @mode_option
 @predicates_option
+@plan_options
 @limit_options
 @click.pass_context
 def match(
@@ -76,7 +78,7 @@ def match(
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
-    **limits: int | None,
+    **others: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
@@ -87,8 +89,8 @@ def match(
         raise click.UsageError("stdin (-) can be read once only")
     file = read_subscriptions(subscriptions, result=result)
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    options = {"mode": mode, "predicates": predicates}
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
+    options = {"mode": mode, "predicates": predicates, **{name: others.pop(name) for name in NAMES}}
+    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
