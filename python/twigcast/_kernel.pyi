@@ -82,10 +82,16 @@ class Transforms:
         number: int,
         program: Sequence[int],
         constants: Sequence[str | float],
-        order: Sequence[tuple[Any, ...]],
-        before: bytes,
-        pieces: Sequence[tuple[Any, ...]],
-        after: bytes,
+        making: tuple[Any, ...],
+    ) -> None: ...
+    def add_plan(
+        self,
+        number: int,
+        codes: Sequence[int],
+        program: Sequence[int],
+        constants: Sequence[str | float],
+        making: tuple[Any, ...],
+        shared: bool,
     ) -> None: ...
     def remove(self, number: int) -> None: ...
     def transform_one(
@@ -100,7 +106,9 @@ class Transforms:
         self, xml: bytes, limits: dict[str, int] | None = None
     ) -> tuple[list[tuple[list[int], list[tuple[int, list[list[int]]]]]], Error | None]: ...
     def count_column(self, column: Any, what: str) -> tuple[int, int, int]: ...
+    def profile_column(self, column: Any) -> dict[str, tuple[int, int, int]]: ...
     def stats(self) -> tuple[int, list[int]]: ...
+    def plan_stats(self) -> tuple[int, list[int]]: ...
 
 class Correlator:
     """Queries across messages; a query's variable is (number of its block, number therein)."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Lock
 from time import time_ns
 from typing import Any
@@ -23,13 +22,9 @@ from twigcast.lang.flwr import is_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import Selected
-from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import check
 from twigcast.times import event_time
 from twigcast.transform.explanation import TransformExplanation
-from twigcast.transform.guard import reject_invalid
-
-ON_INVALID = ("reject", "fallback", "trust")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +63,20 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
-        schema: Schema | str | Path | None = None,
-        on_invalid: str = "fallback",
         strategy: str = "default",
         lateness: float | None = None,
         max_state_bytes: int = MAX_BYTES,
+        **plans: Any,
     ) -> None:
-        """``schema``, a DTD or an XML Schema, is what messages promise to be: a query that no such message can match
-        is refused. ``on_invalid`` says what becomes of a message that breaks the promise: ``reject`` (MessageError),
-        ``fallback`` (matched as if there were no schema) or ``trust`` (nobody looks).
+        """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
+        are for correlations: see ``twigcast.correlate.engine``.
 
-        ``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
-        are for correlations: see ``twigcast.correlate.engine``."""
-        if on_invalid not in ON_INVALID:
-            hint = f"it is one of {', '.join(ON_INVALID)}"
-            raise OptionError("bad-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
-        self.schema = read_schema(schema) if isinstance(schema, str | Path) else schema
-        self.on_invalid = on_invalid
+        ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
+        refused."""
         options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
         self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
-        self.engine = self._engine_of()
+        self.engine = self._engine_of(**plans)
         self.correlations = Correlations(
             namespaces=namespaces,
             strategy=strategy,
@@ -121,10 +110,11 @@ class Broker:
         that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
         its empty outer element where a message binds nothing.
         """
-        if self.schema is not None and not is_correlation(query) and stream is None:
+        schema = self.engine.plans.schema
+        if schema is not None and not is_correlation(query) and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace))
             scope = {**self.engine.namespaces, **(namespaces or {})}
-            check(self.schema, query, namespaces=scope, default_namespace=default_namespace)
+            check(schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
             if id is None:
                 while self._has(self._next_id):
@@ -182,8 +172,6 @@ class Broker:
         matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
         ``failures`` (or logged): the others get theirs.
         """
-        if self.schema is not None and self.on_invalid == "reject":
-            reject_invalid(self.schema, xml)
         number = next(self._published)
         message = number if id is None else id
         found = [Match(message, *_fields(s)) for s in self.engine.select(xml, failures=failures)]
@@ -223,8 +211,14 @@ class Broker:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
         scope = {**self.engine.namespaces, **(namespaces or {})}
         if is_transform(query):
+            plans = self.engine.plans
             return TransformExplanation(
-                query, namespaces=scope, default_namespace=default_namespace, schema=self.schema
+                query,
+                namespaces=scope,
+                default_namespace=default_namespace,
+                sharing=plans.sharing,
+                optimize=plans.optimize,
+                schema=plans.schema,
             )
         return explain(
             query, namespaces=scope, default_namespace=default_namespace, dialect=dialect, engine=self.engine

@@ -105,8 +105,9 @@ def compile_file(
     limits: Limits | None = None,
     mode: str = "trie",
     predicates: str = "shared",
+    **plans: Any,
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):

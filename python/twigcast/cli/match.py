@@ -21,6 +21,7 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
@@ -68,6 +69,7 @@ class Output(Protocol):
 @namespace_options
 @mode_option
 @predicates_option
+@plan_options
 @limit_options
 @click.pass_context
 def match(
@@ -84,7 +86,7 @@ def match(
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
-    **limits: int | None,
+    **others: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
@@ -100,14 +102,14 @@ def match(
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     file = read_subscriptions(subscriptions, result=result)
-    options = {"mode": mode, "predicates": predicates}
+    options = {"mode": mode, "predicates": predicates, **{name: others.pop(name) for name in NAMES}}
     if streams.are_asked_for or reads_streams(file):
         broker = compile_broker(
-            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(limits), **options
+            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
         )
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
+    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
