@@ -157,7 +157,7 @@ class Run:
         warn(settings)
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
-            store = stack.enter_context(Store.open(settings.store.url))
+            store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
             for name, of in logs.items():
                 _check_state(of, state.checkpoints / name)
