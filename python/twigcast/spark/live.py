@@ -79,6 +79,8 @@ class LiveSet:
         folder.mkdir(parents=True)
         self._shards = [_Shard(folder, number, limits or Limits(), ship) for number in range(shards)]
         self._version = -1
+        self.correlations: dict[str, SubscriptionRecord] = {}
+        """Those of the newest version: they have a query of Spark of their own."""
         self.failing: str | None = None
         """What the store last said, while it cannot be reached."""
 
@@ -107,6 +109,8 @@ class LiveSet:
             self._version = version
         elif self._store.version != self._version:
             changes = self._store.changes(self._version)
+            for id in changes.removed:
+                self.correlations.pop(id, None)
             removed = [[id for id in changes.removed if self._place(id) == n] for n in range(len(self._shards))]
             added: list[list[SubscriptionRecord]] = [[] for _ in self._shards]
             for shard, own in self._split(changes.added):
@@ -119,6 +123,8 @@ class LiveSet:
     def _split(self, records: Iterable[SubscriptionRecord]) -> Iterable[tuple[_Shard, list[SubscriptionRecord]]]:
         rest = iter(records)
         while some := list(islice(rest, AT_ONCE)):
+            self.correlations |= {record.id: record for record in some if record.kind == "correlate"}
+            some = [record for record in some if record.kind != "correlate"]
             if self._only is not None:
                 some = [record for record in some if record.id == self._only]
             for shard in self._shards:
