@@ -11,7 +11,7 @@ from time import time_ns
 from typing import Any
 
 from twigcast.correlate.default import MAX_BYTES
-from twigcast.correlate.engine import Correlations
+from twigcast.correlate.engine import Correlations, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
 from twigcast.errors import OptionError
@@ -123,7 +123,7 @@ class Broker:
             elif self._has(id):
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             if is_correlation(query):
-                check_correlation_options(result, stream)
+                check_correlation(result, stream)
                 parsed = self.correlations.parse(query, namespaces, default_namespace)
                 if not is_id(id):
                     raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
@@ -227,13 +227,3 @@ class Broker:
 
 def _fields(s: Selected) -> tuple[Any, ...]:
     return (s.id, None, s.nodes, s.fragments, s.complete, s.payload)
-
-
-def check_correlation_options(result: str, stream: str | None) -> None:
-    """What a correlation has no use for."""
-    if result != "match":
-        hint = 'leave "result" out: a correlation always gives the message it makes'
-        raise OptionError("bad-result", f"a correlation has no {result}", hint=hint)
-    if stream is not None:
-        hint = 'leave "stream" out: the query names its streams, as in S//a'
-        raise OptionError("bad-stream", "a correlation reads the streams that its blocks name", hint=hint)

@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.errors import OptionError
-from twigcast.lang.flwr import is_transform
 from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import HISTORY, Database, Writer, now
@@ -26,6 +25,7 @@ from twigcast.store.records import (
     check,
     check_subscriber_id,
     from_row,
+    kind_of,
 )
 from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
@@ -303,7 +303,7 @@ class Store:
 
     def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
         if options.get("kind") is None:
-            kind = "transform" if isinstance(query, str) and is_transform(query) else "filter"
+            kind = kind_of(query) if isinstance(query, str) else "filter"
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)
