@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from twigcast.engine import Engine, SubscriptionId
+from twigcast.errors import OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.limits import Limits
+
+if TYPE_CHECKING:
+    from twigcast.relational.engine import RelationalEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Match:
 class Broker:
     """Standing queries on one side, messages on the other.
 
+    ``engine`` is ``automaton``, in memory, or ``relational``, in a ``database`` (docs/relational.md).
+
     >>> broker = Broker()
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
@@ -47,8 +54,22 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
+        engine: str = "automaton",
+        database: str | None = None,
+        plan: str | None = None,
     ) -> None:
-        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+        self.engine: Engine | RelationalEngine
+        if engine == "relational":
+            from twigcast.relational.engine import RelationalEngine
+
+            self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
+        elif engine != "automaton":
+            hint = "the engines are automaton and relational"
+            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=hint)
+        elif database is not None or plan is not None:
+            raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
+        else:
+            self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
         self._lock = Lock()  # whoever sees a subscription sees its subscriber
@@ -103,5 +124,5 @@ class Broker:
             namespaces={**self.engine.namespaces, **(namespaces or {})},
             default_namespace=default_namespace,
             dialect=dialect,
-            engine=self.engine,
+            engine=self.engine if isinstance(self.engine, Engine) else None,
         )

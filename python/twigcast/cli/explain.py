@@ -6,6 +6,7 @@ import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import OneOf, namespace_options, predicates_option
+from twigcast.cli.relational import check_options, engine_options, explain_relational
 from twigcast.cli.transforms import TransformExplanation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
@@ -20,6 +21,7 @@ Examples:
   twigcast explain --ns a=http://www.w3.org/2005/Atom '/a:feed/a:entry//a:link/@href'
   twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
   twigcast explain --format json '//a/following::b'
+  twigcast explain --engine relational '/stock[symbol = "IBM"][price > 50]'
   twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
 """
 
@@ -30,6 +32,7 @@ Examples:
 @click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
 @predicates_option
+@engine_options
 @namespace_options
 def explain(
     query: str,
@@ -37,9 +40,18 @@ def explain(
     format: str,
     dialect: str,
     predicates: str,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
+    check_options(engine, database, plan)
+    if engine == "relational":
+        options = {"plan": plan, "unroll": unroll, "buckets": buckets}
+        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
     if subscriptions is not None:
         file = read_subscriptions(subscriptions)

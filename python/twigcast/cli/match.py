@@ -21,6 +21,7 @@ from twigcast.cli.options import (
     predicates_option,
 )
 from twigcast.cli.progress import Progress
+from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
 from twigcast.lang.flwr import is_transform
@@ -34,6 +35,7 @@ Examples:
   twigcast match -s subscriptions.txt messages/
   twigcast match -s subs.jsonl --ns a=http://www.w3.org/2005/Atom feed.xml other.xml
   curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
+  twigcast match --engine relational --database duckdb:///rules.db messages/
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
@@ -51,7 +53,7 @@ class Output(Protocol):
 
 
 @click.command(epilog=EPILOG)
-@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
+@click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option(
     "--result",
@@ -64,18 +66,24 @@ class Output(Protocol):
 @namespace_options
 @mode_option
 @predicates_option
+@engine_options
 @limit_options
 @click.pass_context
 def match(
     ctx: click.Context,
     /,
-    subscriptions: str,
+    subscriptions: str | None,
     messages: tuple[str, ...],
     result: str,
     format: str,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
     **limits: int | None,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
@@ -85,10 +93,17 @@ def match(
     """
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
+    check_options(engine, database, plan)
+    if engine == "relational":
+        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
+        options |= {"namespaces": dict(namespaces), "limits": limits_from(limits)}
+        return match_relational(ctx, subscriptions, messages, format, result, **options)
+    if subscriptions is None:
+        raise click.UsageError("Missing option '-s' / '--subscriptions'.")
     file = read_subscriptions(subscriptions, result=result)
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    options = {"mode": mode, "predicates": predicates}
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
+    ways = {"mode": mode, "predicates": predicates}
+    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **ways)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
@@ -99,7 +114,7 @@ def match(
     report = Report(progress)
     matched = False
     for batch in batches(read(names)):
-        for part, found in _match(engine, batch, report, selecting):
+        for part, found in _match(compiled, batch, report, selecting):
             matched |= len(found.column("matches").flatten()) > 0
             output.add(part, found)
         progress.advance(len(batch))

@@ -95,6 +95,11 @@ class RelationalEngine:
         )
         return [number for (number,) in found]
 
+    def numbers(self) -> Iterator[tuple[int, SubscriptionId]]:
+        """The numbers of the subscriptions, in the order in which they came, and their ids."""
+        for number, id, whole in self.database.rows("SELECT number, id, whole FROM query_subscription ORDER BY number"):
+            yield number, int(id) if whole else id
+
     def subscriptions(self) -> Iterator[Subscription]:
         """All of them, in the order in which they came."""
         for id, whole, query, scope in self.database.rows(
@@ -169,7 +174,8 @@ class RelationalEngine:
         """The plan, by what the first of the subscriptions look like; once there are some, it stays."""
         if not len(self):
             self._auto = False
-            best = choose(measure([rows for s in subscriptions[:1000] for rows in self.compile(s)], self.plan))
+            sample = [rows for s in subscriptions[:1000] for rows in self.compile(s)]
+            best = choose(measure(sample, self.plan, len(subscriptions)))
             if best != self.plan.name:
                 self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
         self._auto = False
