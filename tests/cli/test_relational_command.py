@@ -105,6 +105,14 @@ def test_explain(run: Run) -> None:
     assert set(values["costs"]) == set(PLANS) and "SELECT" in values["sql"]
 
 
+def test_reference_data(run: Run, folder: Run) -> None:
+    folder({"vip.csv": "id,city\nann,Rome\n", "s.txt": "/order/customer = $vip.id\n", "m.xml": FILES["in/1.xml"]})
+    options = ("--engine", "relational", "-s", "s.txt", "--reference")
+    assert run("match", *options, "vip=vip.csv", "m.xml").stdout == '{"message": "m.xml", "subscription": 1}\n'
+    for wrong in ("vip", "vip=absent.csv", "other=vip.csv"):
+        assert run("match", *options, wrong, "m.xml").returncode == 2
+
+
 def test_broker() -> None:
     broker = Broker(engine="relational", plan="unroll")
     broker.subscribe("/news//sport", id="s1", subscriber="ann")

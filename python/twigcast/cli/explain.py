@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from twigcast.cli.inputs import as_json
@@ -45,12 +47,13 @@ def explain(
     plan: str | None,
     unroll: int,
     buckets: int,
+    references: tuple[str, ...],
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
-    check_options(engine, database, plan)
+    check_options(engine, database=database, plan=plan, reference=references)
     if engine == "relational":
-        options = {"plan": plan, "unroll": unroll, "buckets": buckets}
+        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "references": references}
         return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
     if subscriptions is not None:

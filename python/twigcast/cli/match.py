@@ -84,6 +84,7 @@ def match(
     plan: str | None,
     unroll: int,
     buckets: int,
+    references: tuple[str, ...],
     **limits: int | None,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
@@ -93,9 +94,10 @@ def match(
     """
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
-    check_options(engine, database, plan)
+    check_options(engine, database=database, plan=plan, reference=references)
     if engine == "relational":
         options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
+        options |= {"references": references}
         options |= {"namespaces": dict(namespaces), "limits": limits_from(limits)}
         return match_relational(ctx, subscriptions, messages, format, result, **options)
     if subscriptions is None:

@@ -43,7 +43,14 @@ def database_options(command: F) -> F:
         show_default=True,
         help="Parts of a range of constants.",
     )
-    return plan(unroll(buckets(command)))
+    reference = click.option(
+        "--reference",
+        "references",
+        metavar="NAME=FILE",
+        multiple=True,
+        help="A CSV or Parquet file that queries may compare with: path = $NAME.column. May be repeated.",
+    )
+    return plan(unroll(buckets(reference(command))))
 
 
 def engine_options(command: F) -> F:
@@ -57,15 +64,23 @@ def engine_options(command: F) -> F:
     database = click.option(
         "--database",
         metavar="URL",
-        help="For the relational engine: duckdb:///file.db or postgresql://…  [default: DuckDB in memory]",
+        help="For the relational engine: duckdb:///file.db, postgresql://… or spark.  [default: DuckDB in memory]",
     )
     return engine(database(database_options(command)))
 
 
-def check_options(engine: str, database: str | None, plan: str | None) -> None:
-    if engine != "relational" and (database is not None or plan is not None):
-        option = "--database" if database is not None else "--plan"
-        raise click.UsageError(f"{option} belongs to --engine relational")
+def check_options(engine: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value and engine != "relational":
+            raise click.UsageError(f"--{name} belongs to --engine relational")
+
+
+def _register(engine: RelationalEngine, references: tuple[str, ...]) -> None:
+    for reference in references:
+        name, equals, file = reference.partition("=")
+        if not (name and equals and file):
+            raise click.UsageError(f"{reference!r} is not of the form NAME=FILE")
+        engine.register(name, file)
 
 
 def match_relational(
@@ -77,6 +92,7 @@ def match_relational(
     limits: Limits,
     namespaces: dict[str, str],
     database: str | None,
+    references: tuple[str, ...],
     **plan: Any,
 ) -> None:
     """As ``twigcast match`` does, with the same output."""
@@ -87,6 +103,7 @@ def match_relational(
     file = None if subscriptions is None else read_subscriptions(subscriptions)
     engine = RelationalEngine(database, namespaces=namespaces, limits=limits, **plan)
     try:
+        _register(engine, references)
         places = None if file is None else synchronise(engine, file)
         if file is None and len(engine) == 0:
             hint = "twigcast rules load puts some there, or name a file with -s"
@@ -231,11 +248,13 @@ def explain_relational(
     dialect: str,
     namespaces: dict[str, str],
     database: str | None,
+    references: tuple[str, ...],
     **plan: Any,
 ) -> None:
     """The predicates of the query, what each plan would cost, and the SQL."""
     engine = RelationalEngine(database, namespaces=namespaces, **plan)
     try:
+        _register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))
         if subscriptions is not None:
             synchronise(engine, read_subscriptions(subscriptions))
@@ -311,11 +330,18 @@ _database = click.option(
 @click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
 @database_options
 @namespace_options
-def load(database: str, subscriptions: str, namespaces: tuple[tuple[str, str], ...], **plan: Any) -> None:
+def load(
+    database: str,
+    subscriptions: str,
+    namespaces: tuple[tuple[str, str], ...],
+    references: tuple[str, ...],
+    **plan: Any,
+) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     file = read_subscriptions(subscriptions)
     engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
     try:
+        _register(engine, references)
         enter(engine, file, file.subscriptions)
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
     finally:

@@ -18,13 +18,15 @@ from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.relational import compile as compiling
+from twigcast.relational import reference as references
 from twigcast.relational.cost import Cost, choose, measure
 from twigcast.relational.database import Database, open_database
 from twigcast.relational.load import Conjunction, Loader, Predicate, delete_conjunction
 from twigcast.relational.migrate import create, migrate
 from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
+from twigcast.relational.refuse import Refused, refusal
 from twigcast.relational.state import Points, State, br_info
-from twigcast.relational.statements import Layout, match_statement
+from twigcast.relational.statements import Dialect, Layout, match_statement
 from twigcast.results import Selected, check_result
 from twigcast.shape import Shapes, Template, scope_of
 
@@ -197,14 +199,41 @@ class RelationalEngine:
             raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
         check_namespaces(s.namespaces, s.default_namespace)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        template, constants = self._shapes.split(s.query, scope_of(namespaces, s.default_namespace, s.dialect))
+        query = s.query
+        if "$" in query:
+            query = references.as_literals(query, self._references())
+        template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
         found = self._compiled.get(template)
         if found is None:
             found = compiling.conjunctions(template, s.query, namespaces)
             if template.kept:
                 self._compiled[template] = found
-        made = (compiling.rows(conjunction, constants) for conjunction in found)
+        try:
+            made = [compiling.rows(conjunction, constants) for conjunction in found]
+            if query is not s.query and references.named(query) != references.used(made):
+                raise Refused("reference")
+        except Refused as error:
+            raise refusal(error.what, query, namespaces) from None
         return [rows for rows in made if rows is not None]
+
+    def _references(self) -> list[str]:
+        return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
+
+    def register(self, name: str, data: Any) -> None:
+        """Reference data for ``path = $name.column``: a CSV or Parquet file, a table of Arrow, pandas or Spark, or
+        ``table:NAME``, a table of the database. Registered again, it takes the place of the old one."""
+        columns = references.columns_of(name, data, self.database)
+        with self._lock, self.database.change():
+            for reference in self._references():
+                if reference.startswith(f"{name}."):
+                    self.database.execute("DELETE FROM reference_value WHERE reference = ?", [reference])
+                    self.database.execute("DELETE FROM reference_column WHERE reference = ?", [reference])
+            texts = pa.array(list(columns), pa.string())
+            self.database.insert("reference_column", pa.table({"reference": texts}))
+            for reference, values in columns.items():
+                names = pa.array([reference] * len(values), pa.string())
+                self.database.insert("reference_value", pa.table({"reference": names, "value": values}))
+            self.database.execute("UPDATE relational_meta SET changes = changes + 1")
 
     def check(self, s: Subscription) -> None:
         """Raises what ``add`` would raise for its query."""
@@ -420,8 +449,30 @@ class RelationalEngine:
             self._state = None
             raise
 
-    def statement(self) -> str:
-        """The SQL that matches a batch, for what is in the tables now."""
+    def learn(self, tag_paths: Iterable[str]) -> None:
+        """Enters tag paths that were seen elsewhere."""
+        texts = list(tag_paths)
+        with self._lock:
+            while True:
+                state = self._current()
+                for text in texts:
+                    state.shredder.add_tag_path(text)
+                news = state.shredder.news()
+                if not (news[0] or news[1]):
+                    return
+                self._write(state, news)
+
+    def named(self) -> pa.Table:
+        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        rows = list(self.numbers())
+        is_whole = all(isinstance(id, int) for _, id in rows)
+        ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
+        return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
+
+    def statement(self, dialect: Dialect | None = None) -> str:
+        """The SQL that matches a batch, for what is in the tables now; in another dialect, if it runs elsewhere."""
+        if dialect is not None:
+            return match_statement(dialect, self._layout())
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._statement is None or self._statement[0] != changes:
             self._statement = changes, match_statement(self.database.dialect, self._layout())
@@ -438,13 +489,15 @@ class RelationalEngine:
                 "SELECT u.shape, s.signature, count(*) AS n FROM predicate_unroll u JOIN unroll_shape s"
                 " ON s.shape = u.shape GROUP BY u.shape, s.signature ORDER BY n DESC, u.shape"
             )
-            shapes = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
+            large = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
+            shapes = [one for one in large if not one[1].endswith(compiling.IN)]
             others = len(counts) > len(shapes)
         return Layout(
             unroll=self.plan.unroll if self.plan.unrolls else 0,
             chains=some("query_predicate"),
             branches=some("query_branch_point"),
             alternatives=some("query_alternative"),
+            references=some("reference_value"),
             shapes=tuple(shapes),
             others=others,
         )
