@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from threading import Lock
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twigcast.correlate.default import MAX_BYTES
 from twigcast.correlate.engine import Correlations, check_correlation
@@ -25,6 +25,9 @@ from twigcast.results import Selected
 from twigcast.schema.check import check
 from twigcast.times import event_time
 from twigcast.transform.explanation import TransformExplanation
+
+if TYPE_CHECKING:
+    from twigcast.relational.engine import RelationalEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Match:
 class Broker:
     """Standing queries on one side, messages on the other.
 
+    ``engine`` is ``automaton``, in memory, or ``relational``, in a ``database`` (docs/relational.md).
+
     >>> broker = Broker()
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
@@ -66,6 +71,9 @@ class Broker:
         strategy: str = "default",
         lateness: float | None = None,
         max_state_bytes: int = MAX_BYTES,
+        engine: str = "automaton",
+        database: str | None = None,
+        plan: str | None = None,
         **plans: Any,
     ) -> None:
         """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
@@ -73,10 +81,26 @@ class Broker:
 
         ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
         ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
-        refused."""
+        refused.
+
+        With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
+        ``twigcast.relational``."""
         options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
         self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
-        self.engine = self._engine_of(**plans)
+        self.engine: Engine | RelationalEngine
+        if engine == "relational":
+            from twigcast.relational.engine import RelationalEngine
+
+            if plans:
+                raise OptionError("bad-engine", f"the relational engine has no option {', '.join(plans)}")
+            self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
+        elif engine != "automaton":
+            hint = "the engines are automaton and relational"
+            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=hint)
+        elif database is not None or plan is not None:
+            raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
+        else:
+            self.engine = self._engine_of(**plans)
         self.correlations = Correlations(
             namespaces=namespaces,
             strategy=strategy,
@@ -110,7 +134,7 @@ class Broker:
         that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
         its empty outer element where a message binds nothing.
         """
-        schema = self.engine.plans.schema
+        schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
         if schema is not None and not is_correlation(query) and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace))
             scope = {**self.engine.namespaces, **(namespaces or {})}
@@ -129,8 +153,8 @@ class Broker:
                     raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
                 self.correlations.add(id, parsed, query)
             else:
-                engine = self.engine if stream is None else self._streams.get(stream) or self._engine_of()
-                engine.add(
+                own = None if stream is None else self._streams.get(stream) or self._engine_of()
+                (self.engine if own is None else own).add(
                     query,
                     id=id,
                     namespaces=namespaces,
@@ -138,8 +162,8 @@ class Broker:
                     result=result,
                     deliver_empty=deliver_empty,
                 )
-                if stream is not None:
-                    self._streams[stream] = engine
+                if stream is not None and own is not None:
+                    self._streams[stream] = own
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
@@ -210,7 +234,7 @@ class Broker:
     ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
         scope = {**self.engine.namespaces, **(namespaces or {})}
-        if is_transform(query):
+        if is_transform(query) and isinstance(self.engine, Engine):
             plans = self.engine.plans
             return TransformExplanation(
                 query,
@@ -221,7 +245,11 @@ class Broker:
                 schema=plans.schema,
             )
         return explain(
-            query, namespaces=scope, default_namespace=default_namespace, dialect=dialect, engine=self.engine
+            query,
+            namespaces=scope,
+            default_namespace=default_namespace,
+            dialect=dialect,
+            engine=self.engine if isinstance(self.engine, Engine) else None,
         )
 
 
