@@ -114,6 +114,13 @@ pub trait Sink {
     fn finish(&mut self, src: &[u8]) {
         let _ = src;
     }
+    /// A document that is read in parts ([`Stream`](super::Stream)) goes on in another buffer: what has been told so
+    /// far is of this one, and its offsets mean nothing from now on. `offset` leads from them to the bytes of the
+    /// document as it was given; it is to be asked in ascending order.
+    #[inline(always)]
+    fn turn(&mut self, src: &[u8], offset: &mut dyn FnMut(u32) -> u64) {
+        let _ = (src, offset);
+    }
     fn start(&mut self, tag: &Tag<'_>);
     /// `at` is the offset of the end tag's `<` (for an empty-element tag: the offset past it), `past` the
     /// offset past the element.
