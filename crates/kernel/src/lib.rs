@@ -2,9 +2,10 @@
 //!
 //! Data flows one way, and a module uses only those before it:
 //! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `shapes` (tree patterns over the message's nodes)
-//! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message).
+//! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message). `chunk` cuts large documents into messages.
 
 pub mod bits;
+pub mod chunk;
 pub mod engine;
 pub mod group;
 pub mod matcher;

@@ -39,6 +39,7 @@ mod walk;
 pub use decode::{decode_attribute, decode_line_ends, decode_text};
 pub use error::{XmlError, CODES};
 pub use limits::Limits;
+pub use place::Place;
 pub use reader::Reader;
 pub use sink::{Attr, NsId, Sink, Tag, Text};
 pub use stream::Stream;

@@ -1,15 +1,31 @@
 //! Where things are in a document of which only a part is in memory.
 
 use super::encoding::Encoding;
-use super::error::{Fault, XmlError};
+use super::error::{code, Fault, XmlError};
 
 /// A place in the document as it was given.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
     /// In bytes, whatever the encoding.
     pub offset: u64,
     line: u32,
     column: u32,
+}
+
+impl Place {
+    /// That something which begins here is larger than `most` bytes.
+    pub fn too_large(self, what: &str, most: u64) -> XmlError {
+        let Place { offset, line, column } = self;
+        let message = format!("{what} of more than {most} bytes; that is the limit");
+        XmlError { code: code::LIMIT_SIZE, message, line, column, offset }
+    }
+
+    pub const START: Place = Place { offset: 0, line: 1, column: 1 };
+
+    /// The place after some text of a document in UTF-8, which is not followed by LF if it ends with CR.
+    pub fn after(self, text: &[u8]) -> Place {
+        Places::new(Encoding::Utf8, 0).after((0, self), text, text.len())
+    }
 }
 
 /// The places of what is in the buffer.
@@ -24,7 +40,7 @@ pub(super) struct Places {
 impl Places {
     /// The text begins after a byte order mark of so many bytes.
     pub fn new(encoding: Encoding, mark: usize) -> Places {
-        let here = Place { offset: mark as u64, line: 1, column: 1 };
+        let here = Place { offset: mark as u64, ..Place::START };
         Places { encoding, here, open: Vec::new() }
     }
 
@@ -69,14 +85,22 @@ impl Places {
         XmlError { code: fault.code, message, line, column, offset }
     }
 
-    /// A function from ascending offsets of the buffer to bytes of the document.
+    /// A function from offsets of the buffer to bytes of the document; cheapest in ascending order.
     pub fn offsets<'a>(&'a self, src: &'a [u8], head: usize) -> impl FnMut(usize) -> u64 + 'a {
         let mut last = (head, self.here.offset);
         move |at| {
-            let at = at.clamp(last.0, src.len());
+            let at = at.clamp(head, src.len());
+            if at < last.0 {
+                last = (head, self.here.offset);
+            }
             last = (at, last.1 + self.encoding.original_length(&src[last.0..at]) as u64);
             last.1
         }
+    }
+
+    /// The text in the buffer begins at `place`.
+    pub fn go(&mut self, place: Place) {
+        self.here = place;
     }
 
     /// The text begins at `to` from now on. `open` has, for each open element, where its name has been in the buffer

@@ -13,7 +13,7 @@ use super::error::{code, fault, Fault, Result, XmlError};
 use super::limits::{Limits, ADDRESSABLE};
 use super::markup;
 use super::output::{Map, Output};
-use super::place::Places;
+use super::place::{Place, Places};
 use super::prolog::{self, Declaration, Doctype, Misc};
 use super::reader::Reader;
 use super::rewrite::Rewriter;
@@ -36,6 +36,17 @@ struct Body {
     dtd: Option<Box<Dtd>>,
     /// Spent on entities and defaults so far.
     spent: u64,
+}
+
+/// What is known of the end of the buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The document may go on in the middle of anything.
+    Open,
+    /// It goes on after whole markup.
+    Whole,
+    /// It ends here.
+    Last,
 }
 
 /// What a part came to: how far it was read.
@@ -68,7 +79,15 @@ pub struct Stream {
     map: Option<Map>,
     spare: Vec<u8>,
     misc: Vec<Misc>,
+    lenient: bool,
+    is_plain: Option<bool>,
 }
+
+// SAFETY: what keeps it from being sent and shared are the counted texts of entities. All their owners are in the stream
+// and none is ever given out, so they go to another thread together; and what can be asked through a shared reference
+// does not look at them.
+unsafe impl Send for Stream {}
+unsafe impl Sync for Stream {}
 
 impl Stream {
     /// A window is what is gathered before it is read.
@@ -92,7 +111,43 @@ impl Stream {
             map: None,
             spare: Vec::new(),
             misc: Vec::new(),
+            lenient: false,
+            is_plain: None,
         }
+    }
+
+    /// A stream that goes on in the middle of a document in UTF-8, at `place`. `preamble` is what leads there: the start
+    /// tags of the elements that are open.
+    pub fn resume<S: Sink>(
+        limits: Limits,
+        window: usize,
+        max_total: u64,
+        preamble: &[u8],
+        place: Place,
+        sink: &mut S,
+    ) -> std::result::Result<Stream, XmlError> {
+        let mut stream = Stream::new(limits, window, max_total);
+        stream.phase = Phase::Prolog;
+        stream.buffer.extend_from_slice(preamble);
+        let body = stream.prolog(true, sink)?;
+        if body > 0 {
+            stream.advance(body, sink);
+        }
+        let end = stream.body(End::Whole, sink)?;
+        stream.advance(end, sink);
+        stream.places.go(place);
+        stream.total = place.offset;
+        Ok(stream)
+    }
+
+    /// The document is in UTF-8 and its DTD, if it has one, does not change it; not known before its body.
+    pub fn is_plain(&self) -> Option<bool> {
+        self.is_plain
+    }
+
+    /// References to entities that are not declared are passed over: an external DTD, which is not read, may do that.
+    pub fn is_lenient(&self) -> bool {
+        self.lenient
     }
 
     /// Takes the next bytes. After an error nothing more is read.
@@ -190,8 +245,14 @@ impl Stream {
             let text = self.head;
             let read = match &self.phase {
                 Phase::Start | Phase::Done => return Ok(()),
-                Phase::Prolog => self.prolog(last, sink)?,
-                Phase::Body(_) => self.body(last, sink)?,
+                Phase::Prolog => {
+                    let read = self.prolog(last, sink)?;
+                    if read == 0 && matches!(self.phase, Phase::Body(_)) {
+                        continue;
+                    }
+                    read
+                }
+                Phase::Body(_) => self.body(if last { End::Last } else { End::Open }, sink)?,
             };
             if last && matches!(self.phase, Phase::Done) {
                 return Ok(());
@@ -204,7 +265,7 @@ impl Stream {
                 }
                 self.want = length.saturating_mul(2).max(length + 1);
             } else {
-                self.advance(read);
+                self.advance(read, sink);
                 self.want = self.window;
             }
         }
@@ -226,13 +287,9 @@ impl Stream {
                         sink.instruction(&self.buffer, misc.start, misc.end);
                     }
                 }
-                let mut offset = self.places.offsets(&self.buffer, self.head);
-                sink.turn(&self.buffer, &mut |at| offset(at as usize));
-                drop(offset);
+                self.lenient = body.lenient;
+                self.is_plain = Some(self.encoding == Encoding::Utf8 && body.dtd.is_none());
                 self.phase = Phase::Body(body);
-                if last && end == 0 {
-                    return self.body(last, sink); // nothing to move on for
-                }
                 Ok(end)
             }
             _ => Ok(0),
@@ -281,9 +338,10 @@ impl Stream {
     }
 
     /// Reads content. Answers how far it was read.
-    fn body<S: Sink>(&mut self, last: bool, sink: &mut S) -> Step {
+    fn body<S: Sink>(&mut self, upto: End, sink: &mut S) -> Step {
+        let last = upto == End::Last;
         let end = match memchr::memrchr(b'<', &self.buffer[self.head..]) {
-            _ if last => self.buffer.len(),
+            _ if upto != End::Open => self.buffer.len(),
             Some(at) => self.head + at,
             None => self.head,
         };
@@ -303,6 +361,7 @@ impl Stream {
             }
         };
         if last {
+            self.turn(read, 0, sink);
             sink.finish(if body.dtd.is_some() { &self.plain } else { &self.buffer });
             return Ok(read);
         }
@@ -319,10 +378,11 @@ impl Stream {
         let read = match (walked, self.reader.scratch.stopped) {
             (Ok(()), _) => end,
             (Err(_), Some(at)) if part.more && !markup::is_whole(src, at) => at,
-            (Err(fault), _) => return self.fail(fault),
+            (Err(fault), _) => {
+                self.turn(self.head, 0, sink);
+                return self.fail(fault);
+            }
         };
-        let mut offset = self.places.offsets(&self.buffer, self.head);
-        sink.turn(src, &mut |at| offset(at as usize));
         Ok(read)
     }
 
@@ -350,8 +410,6 @@ impl Stream {
         let cut = self.plain.len();
         let fault = match (rewritten, walked) {
             (Ok(true), Ok(())) => {
-                let mut offset = self.places.offsets(src, self.head);
-                sink.turn(&self.plain, &mut |at| offset(map.original(at as usize)));
                 self.map = Some(map);
                 return Ok(read);
             }
@@ -359,17 +417,32 @@ impl Stream {
             (Err(fault), Ok(())) => fault,
             (Ok(false), Ok(())) => map.back(fault(code::BAD_MARKUP, cut, "the message is not well-formed here")),
         };
+        self.map = Some(map);
+        self.turn(self.head, 0, sink);
         self.fail(fault)
     }
 
+    /// Tells the sink that another buffer follows, whose text begins at `next`, for the text before `read` is done.
+    fn turn<S: Sink>(&self, read: usize, next: usize, sink: &mut S) {
+        let mut offset = self.places.offsets(&self.buffer, self.head);
+        match &self.map {
+            None => sink.turn(&self.buffer, read as u32, next as u32, &mut |at| offset(at as usize)),
+            Some(map) => {
+                let read = if read > self.head { self.plain.len() } else { read };
+                sink.turn(&self.plain, read as u32, next as u32, &mut |at| offset(map.original(at as usize)));
+            }
+        }
+    }
+
     /// Lets go of the text before `to`, but for what the walk remembers of it.
-    fn advance(&mut self, to: usize) {
-        let map = self.map.take();
-        let walked = if map.is_some() { &self.plain } else { &self.buffer };
+    fn advance<S: Sink>(&mut self, to: usize, sink: &mut S) {
+        let walked = if self.map.is_some() { &self.plain } else { &self.buffer };
         let scratch = &mut self.reader.scratch;
         let before: Vec<usize> = scratch.open().iter().map(|&(name, _)| name as usize - 1).collect();
         self.spare.clear();
         scratch.carry(walked, &mut self.spare);
+        self.turn(to, self.spare.len(), sink);
+        let (map, scratch) = (self.map.take(), &self.reader.scratch);
         let open = before.iter().zip(scratch.open()).map(|(&at, &(name, _))| {
             let at = map.as_ref().map_or(at, |map| map.original(at));
             (at, name - 1)
