@@ -53,6 +53,12 @@ impl Check {
     fn elements(&self) -> u64 {
         self.count.0
     }
+
+    /// The document is in UTF-8, without a DTD that changes it; None before that is known.
+    #[getter]
+    fn plain(&self) -> Option<bool> {
+        self.stream.is_plain()
+    }
 }
 
 /// A step: whether it is for any descendant, namespace name (None: any), local name (None: any).
@@ -199,11 +205,6 @@ impl Pieces {
     fn reject(&mut self, py: Python<'_>, contents: Vec<Bound<'_, PyBytes>>) {
         let contents: Vec<&[u8]> = contents.iter().map(|content| content.as_bytes()).collect();
         py.detach(|| self.0.reject(&contents));
-    }
-
-    #[getter]
-    fn unfit(&self) -> bool {
-        self.0.is_unfit()
     }
 
     #[getter]

@@ -62,8 +62,6 @@ pub struct Pieces {
     last_patience: u32,
     finished: bool,
     error: Option<XmlError>,
-    /// The document is none that can be cut like this.
-    unfit: bool,
 }
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE d SYSTEM \"d\">";
@@ -89,12 +87,7 @@ impl Pieces {
             last_patience: 0,
             finished: false,
             error: None,
-            unfit: false,
         }
-    }
-
-    pub fn is_unfit(&self) -> bool {
-        self.unfit
     }
 
     /// What is wrong with the document; the pieces before are all there are.
@@ -123,7 +116,6 @@ impl Pieces {
         self.last_patience = (2 * self.last_patience).clamp(1, 64);
         self.patience = self.last_patience;
         let rest = self.buffer.split_off(self.head.min(self.buffer.len()));
-        let rest = if self.finished { vec![] } else { rest };
         self.error = None;
         self.recover();
         (self.chain, self.place) = (chain, place);
@@ -138,13 +130,15 @@ impl Pieces {
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        if !matches!(self.mode, Mode::Done) {
-            for part in bytes.chunks(self.settings.target) {
-                self.buffer.extend_from_slice(part);
+        for part in bytes.chunks(self.settings.target) {
+            let done = matches!(self.mode, Mode::Done);
+            // While a piece may yet be rejected, nothing is known of what follows, not even an error.
+            if done && self.unsettled.is_empty() {
+                return;
+            }
+            self.buffer.extend_from_slice(part);
+            if !done {
                 self.read(part);
-                if matches!(self.mode, Mode::Done) {
-                    return;
-                }
             }
         }
     }
@@ -155,10 +149,8 @@ impl Pieces {
             if let Err(error) = stream.push(part, cutter) {
                 return self.fail(error);
             }
-            if stream.is_plain() == Some(false) {
-                self.unfit = true;
-                self.mode = Mode::Done;
-                return;
+            if stream.is_plain() != Some(true) {
+                return; // it stays in one piece
             }
             self.lenient = stream.is_lenient();
             if self.buffer.len() - self.head < self.settings.target && self.place.offset > 0 {
