@@ -21,6 +21,7 @@ COMMANDS = {
     "generate": "Generate documents and queries from a DTD.",
     "init": "Write a configuration to start from.",
     "subscriber": "Add, list, change and remove subscribers.",
+    "publisher": "Add, list and remove publishers and their schemas.",
     "subscribe": "Store a subscription.",
     "unsubscribe": "Remove subscriptions.",
     "pause": "Let subscriptions match nothing until resumed.",

@@ -10,6 +10,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
 from twigcast.cli.options import (
     OneOf,
@@ -34,11 +35,13 @@ Examples:
   twigcast match -s subscriptions.txt messages/
   twigcast match -s subs.jsonl --ns a=http://www.w3.org/2005/Atom feed.xml other.xml
   curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
+  twigcast match -s correlations.jsonl --stream S --time '/*/@t' messages/
+  twigcast match -s correlations.jsonl --stream payments=in/ --stream returns=back/ --time //CreDtTm
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
   .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
-           "result": "match" | "nodes" | "fragments"}
+           "result": "match" | "nodes" | "fragments", "deliver_empty": true | false, "stream": "name"}
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -52,7 +55,7 @@ class Output(Protocol):
 
 @click.command(epilog=EPILOG)
 @click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
-@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.argument("messages", nargs=-1, metavar="MESSAGE...")
 @click.option(
     "--result",
     type=OneOf(RESULTS),
@@ -61,6 +64,7 @@ class Output(Protocol):
     help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
 )
 @format_option("jsonl", "table")
+@correlation_options
 @namespace_options
 @mode_option
 @predicates_option
@@ -73,6 +77,10 @@ def match(
     messages: tuple[str, ...],
     result: str,
     format: str,
+    stream: tuple[str, ...],
+    time: str | None,
+    strategy: str,
+    lateness: str | None,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
@@ -82,12 +90,23 @@ def match(
 
     A MESSAGE is a file, a folder (every file in it and below, sorted by name, hidden ones left out), or - for stdin.
     Matches come out by message, in the order given, then by subscription, in the order of the file.
+
+    With correlations among the subscriptions, or with --stream or --time, the messages are streams in event time: they
+    are taken in the order of their times (with --lateness, in the order given). What a message completes comes after
+    its matches.
     """
+    streams = Streams.of(ctx, messages, stream, time, lateness)
+    messages = streams.names
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     file = read_subscriptions(subscriptions, result=result)
-    selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
     options = {"mode": mode, "predicates": predicates}
+    if streams.are_asked_for or reads_streams(file):
+        broker = compile_broker(
+            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(limits), **options
+        )
+        ctx.exit(match_streams(broker, file, streams, format))
+    selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
     engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
