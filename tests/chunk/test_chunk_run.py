@@ -63,7 +63,9 @@ def dressed(random: Random, xml: bytes) -> bytes:
     if kind == 2:
         root = etree.fromstring(xml)
         name = root.tag if isinstance(root.tag, str) and "{" not in root.tag else "x"
-        return b"<!DOCTYPE %s [<!ENTITY none ''><!ATTLIST %s added CDATA 'yes'>]>\n" % (name.encode(), name.encode()) + xml
+        return (
+            b"<!DOCTYPE %s [<!ENTITY none ''><!ATTLIST %s added CDATA 'yes'>]>\n" % (name.encode(), name.encode()) + xml
+        )
     if kind == 3:
         return b"\xef\xbb\xbf<!-- before -->\n<?pi x?>" + xml + b"\n<!-- after -->"
     return xml
@@ -112,7 +114,10 @@ def test_a_schema_that_the_document_does_not_follow_is_not_relied_on(seed: int) 
     dtd, names, documents = schema(random)
     subs = subscriptions(Queries(random, names[1:], "r", steady=True), 8, results=False)
     xml = random.choice([*documents, document(random)])
-    scheme, plain = prepare(subs, namespaces=NAMESPACES, chunks=3, schema=dtd), prepare(subs, namespaces=NAMESPACES, chunks=3)
+    scheme, plain = (
+        prepare(subs, namespaces=NAMESPACES, chunks=3, schema=dtd),
+        prepare(subs, namespaces=NAMESPACES, chunks=3),
+    )
     report = run(scheme, xml, plain=plain, window=random.choice((5, 1000)), batch_bytes=100)
     assert canonical(report.answers) == canonical(unchunked(subs, xml))
 
@@ -123,7 +128,9 @@ def test_fragments_are_those_of_the_reference(seed: int) -> None:
     random = Random(seed)
     subs = subscriptions(Queries(random, NAMES, "a", steady=True), 8)
     xml = document(random)
-    scheme = prepare(subs, namespaces=NAMESPACES, chunks=random.randint(1, 4), beside=random.choice(("potpourri", "filters")))
+    scheme = prepare(
+        subs, namespaces=NAMESPACES, chunks=random.randint(1, 4), beside=random.choice(("potpourri", "filters"))
+    )
     made = {one.chunk: one for one in fragments(scheme, xml)}
     for wanted in reference_fragments(scheme, xml):
         one = made.pop(wanted.chunk)
@@ -177,7 +184,9 @@ def test_whatever_is_wrong_is_found_where_it_is(at: int, wrong: bytes) -> None:
 def test_units_inside_units_and_changing_sections() -> None:
     """End tags that are not those of units lead to wrong cuts, which are found and made good."""
     nested = b"<a>" + b"<r><x/><r><y>1</y></r><z/></r>" * 40 + b"</a>"
-    sections = b"<a>" + b"".join(b"<g%d>" % i + b"<r><y>%d</y></r>" % i * 10 + b"</g%d>" % i for i in range(20)) + b"</a>"
+    sections = (
+        b"<a>" + b"".join(b"<g%d>" % i + b"<r><y>%d</y></r>" % i * 10 + b"</g%d>" % i for i in range(20)) + b"</a>"
+    )
     subs = [Subscription(i, q) for i, q in enumerate(["/a/r[x and z]", "/a/*/r[y = 19]", "/a/g7/r[y = 7]", "/a/r[y]"])]
     for xml in (nested, sections):
         expected = canonical(unchunked(subs, xml))

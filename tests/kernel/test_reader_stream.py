@@ -1,4 +1,4 @@
-"""The reader fed piece by piece: whatever the pieces, it tells the same and finds the same errors at the same places."""
+"""The reader fed piece by piece: whatever the pieces, it tells the same and finds the same errors at one place."""
 
 from __future__ import annotations
 

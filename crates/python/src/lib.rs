@@ -4,8 +4,10 @@ use pyo3::prelude::*;
 mod arrow;
 mod chunk;
 mod engine;
+mod join;
 mod pool;
 mod results;
+mod shred;
 mod transform;
 mod xml;
 
@@ -17,6 +19,8 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Check>()?;
     m.add_class::<chunk::Chunker>()?;
     m.add_class::<chunk::Pieces>()?;
+    m.add_class::<join::Correlator>()?;
+    shred::register(m)?;
     xml::register(m)?;
     Ok(())
 }

@@ -103,4 +103,6 @@ def fragments(
     if chunker.foreign is not None:
         path = "".join(f"/{local}" for _, local in chunker.foreign)
         hint = "use a scheme without a schema"
-        raise OptionError("not-of-schema", f"the document has {path or 'too many tag paths'}, not in the schema", hint=hint)
+        raise OptionError(
+            "not-of-schema", f"the document has {path or 'too many tag paths'}, not in the schema", hint=hint
+        )

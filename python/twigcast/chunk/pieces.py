@@ -100,9 +100,9 @@ class Pieces:
         self._pool = pool
         self._most = jobs + 1 if pool else 0
         target = max(1, min(piece_bytes, self._limits.max_bytes // 4))
-        units = [steps(unit) for unit in units]
+        whole = [steps(unit) for unit in units]
         max_total = max_document or UNBOUNDED
-        self._kernel = _kernel.Pieces(units, target, self._limits.of_kernel(), min(window, target), max_total)
+        self._kernel = _kernel.Pieces(whole, target, self._limits.of_kernel(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
         self._wanted = _Wanted(self._remaining, self._limits)
         self.found: set[int] = set()
@@ -150,7 +150,7 @@ class Pieces:
         error = result.column("error")[0].as_py()
         if error is not None and error["code"] in _READER_CODES:
             if not piece.guessed:
-                raise MessageError(error["code"], error["text"], line=error["line"], column=error["column"])
+                raise MessageError(**error)
             contents = [one.bytes() for one in self._pending]
             self._pending.clear()
             self._kernel.reject(contents)

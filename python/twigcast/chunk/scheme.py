@@ -51,10 +51,15 @@ class Keep:
 @dataclass(frozen=True, slots=True)
 class Expression:
     """What is evaluated on every fragment of one chunk. It is written as a subscription, with ``number`` as its id;
-    its result says what has to be told."""
+    its result says what has to be told.
+
+    ``unit``: it holds for the document just if it holds for some piece of it, whatever the pieces, as long as they
+    never part what is in an element that ``unit`` finds, and have the tags of all elements around them. None: it takes
+    a fragment of its chunk."""
 
     number: int
     subscription: Subscription
+    unit: tuple[Keep, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,14 +44,14 @@ def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
             yield head
             head = file.read(size)
         return
-    stream = _Rest(head, file)
-    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if head.startswith(GZIP) else _zstd(stream)  # type: ignore[arg-type]
+    rest = cast("IO[bytes]", _Rest(head, file))
+    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=rest, mode="rb")) if head.startswith(GZIP) else _zstd(rest)
     with closing(unpacked):
         while data := unpacked.read(size):
             yield data
 
 
-def _zstd(stream: _Rest) -> IO[bytes]:
+def _zstd(stream: IO[bytes]) -> IO[bytes]:
     try:
         import zstandard
     except ImportError:

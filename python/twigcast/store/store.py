@@ -17,6 +17,7 @@ from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import Database, Writer, now
 from twigcast.store.errors import StoreError
+from twigcast.store.publishers import check_publisher
 from twigcast.store.records import (
     Changes,
     PublisherRecord,
@@ -26,6 +27,7 @@ from twigcast.store.records import (
     check_subscriber_id,
     from_row,
 )
+from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
 from twigcast.store.urls import DEFAULT
 
@@ -253,17 +255,16 @@ class Store:
 
     # -- publishers --------------------------------------------------------------------------------------------------
 
-    def put_publisher(self, publisher: PublisherRecord) -> None:
-        """Adds a publisher, or puts it in the place of the one with its id."""
-        if publisher.schema_kind not in ("dtd", "xsd"):
-            raise OptionError("bad-schema-kind", f"there is no schema kind {publisher.schema_kind!r}; it is dtd or xsd")
-        if publisher.on_invalid not in ("reject", "fallback", "trust"):
-            text = f"there is no on_invalid {publisher.on_invalid!r}; it is reject, fallback or trust"
-            raise OptionError("bad-on-invalid", text)
+    def put_publisher(self, publisher: PublisherRecord, *, replace: bool = True) -> None:
+        """Adds a publisher, or puts it in the place of the one with its id. The schema is read first."""
+        check_publisher(publisher)
         values = {key: getattr(publisher, key) for key in ("id", "stream", "schema", "schema_kind", "on_invalid")}
 
         def put(writer: Writer) -> None:
-            writer.connection.execute(delete(tables.publishers).where(tables.publishers.c.id == publisher.id))
+            same = tables.publishers.c.id == publisher.id
+            if writer.connection.execute(delete(tables.publishers).where(same)).rowcount and not replace:
+                text = f"there is a publisher {publisher.id!r} already"
+                raise OptionError("duplicate-publisher", text, hint="replace it, or choose another id")
             writer.connection.execute(insert(tables.publishers).values(**values))
             writer.note("publisher put", publisher.id)
 
@@ -273,7 +274,7 @@ class Store:
         def remove(writer: Writer) -> None:
             gone = writer.connection.execute(delete(tables.publishers).where(tables.publishers.c.id == id))
             if not gone.rowcount:
-                raise OptionError("unknown-publisher", f"there is no publisher {id!r}")
+                raise _unknown_publisher(id)
             writer.note("publisher remove", id)
 
         self.database.write(remove)
@@ -283,6 +284,12 @@ class Store:
             rows = connection.execute(select(tables.publishers).order_by(tables.publishers.c.id))
             return [PublisherRecord(*row) for row in rows]
 
+    def publisher(self, id: str) -> PublisherRecord:
+        for found in self.publishers():
+            if found.id == id:
+                return found
+        raise _unknown_publisher(id)
+
     # -- inside a transaction ----------------------------------------------------------------------------------------
 
     def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
@@ -291,6 +298,8 @@ class Store:
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)
+        if record.stream is not None:
+            check_against(self.publishers(), record)
         return record
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
@@ -366,6 +375,10 @@ def _unknown(ids: list[str]) -> OptionError:
     more = f" (and {len(ids) - 1:,} more)" if len(ids) > 1 else ""
     hint = "twigcast subscriptions lists them"
     return OptionError("unknown-subscription", f"there is no subscription {ids[0]!r}{more}", hint=hint)
+
+
+def _unknown_publisher(id: str) -> OptionError:
+    return OptionError("unknown-publisher", f"there is no publisher {id!r}", hint="twigcast publisher list has them")
 
 
 def unknown_subscriber(id: str) -> OptionError:

@@ -16,7 +16,7 @@ from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.transform import reference
-from twigcast.transform.encode import encoded
+from twigcast.transform.encode import Encoded, encoded
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import render
 
@@ -37,7 +37,7 @@ class Transforms:
 
     def __init__(self) -> None:
         self.kernel = _kernel.Transforms()
-        self._codes = StepCodes(self.kernel)
+        self.codes = StepCodes(self.kernel)
         self._slow: dict[int, Transform] = {}
         self._numbers: set[int] = set()
 
@@ -49,11 +49,21 @@ class Transforms:
 
     def add(self, number: int, transform: Transform) -> None:
         try:
-            e = encoded(transform, self._codes.__getitem__)
-            self.kernel.add(number, e.program, e.constants, e.order, e.before, e.pieces, e.after)
+            self.put(number, self.encoded(transform))
         except NotEncodable:
             self._slow[number] = transform
         self._numbers.add(number)
+
+    def encoded(self, transform: Transform) -> Encoded:
+        """As this kernel numbers names. Raises NotEncodable."""
+        return encoded(transform, self.codes.__getitem__)
+
+    def put(self, number: int, e: Encoded) -> None:
+        self.kernel.add(number, e.program, e.constants, e.order, e.before, e.pieces, e.after)
+        self._numbers.add(number)
+
+    def numbers(self) -> list[int]:
+        return list(self._numbers)
 
     def remove(self, number: int) -> None:
         self._numbers.remove(number)

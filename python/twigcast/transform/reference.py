@@ -14,6 +14,7 @@ from lxml import etree
 from twigcast.constructor import Path, Transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
+from twigcast.transform.budget import Budget, free
 from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
 from twigcast.transform.render import Group, render
@@ -26,19 +27,28 @@ def transformed(
     return render(transform, groups(transform, Message(xml), patterns=patterns), deliver_empty=deliver_empty)
 
 
-def groups(transform: Transform, message: Message, *, patterns: bool = True) -> list[Group]:
-    """One group per binding that passes the where clause, in document order."""
+def groups(
+    transform: Transform, message: Message, *, patterns: bool = True, budget: Budget | None = None
+) -> list[Group]:
+    """One group per binding that passes the where clause, in document order; TooCostly if that is beyond a budget."""
+    spend = free if budget is None else budget.spend
+
+    def may_cost(text: str, times: int) -> None:
+        if budget is not None:
+            budget.bound(text, times, message.size)
 
     def found(path: Path, context: Node) -> list[Node]:
         if patterns and path.twig is not None:
-            return select(path.twig, context)
+            return select(path.twig, context, spend)
+        may_cost(path.text, 1)
         return _nodes(path.text, message, context)
 
     bound = found(transform.binding, message.document)
     where = transform.where
     if where is not None and patterns and where.predicate is not None:
-        bound = [node for node in bound if holds(where.predicate, node)]
+        bound = [node for node in bound if holds(where.predicate, node, spend=spend)]
     elif where is not None:
+        may_cost(where.text, len(bound))
         bound = [node for node in bound if _holds(where.text, message, node)]
     return [Group(node, {path: found(path, node) for path in transform.return_paths}) for node in bound]
 

@@ -1,7 +1,7 @@
 //! Delivery of matched subscriptions. Each subscription has a *position*; the set that a tag path accepts is a
 //! short list of position intervals. Refining the partition by each such set in place keeps every class contiguous
-//! for good, so intervals found earlier stay valid (KERNEL.md §2.3). A message sets bit ranges ([`Hits`]), and one pass
-//! copies the subscriptions at the set positions.
+//! for good, so intervals found earlier stay valid (KERNEL.md §2.3). What a message
+//! matches is a union of intervals ([`super::runs::Runs`]).
 
 use super::hits::Hits;
 use super::NONE;
@@ -206,11 +206,8 @@ mod tests {
                 assert_eq!(&members(&l, intervals), subs);
             }
         }
-        set.fit(&l);
-        set.set((0, l.len() as u32));
-        let mut all = vec![];
-        set.drain(&l, &mut all);
-        all.sort_unstable();
+        let mut all = members(&l, &[(0, l.len() as u32)]);
+        all.retain(|&s| s != NONE);
         assert_eq!(all, (0..=1000).filter(|&s| s != 500).collect::<Vec<_>>());
     }
 }

@@ -171,6 +171,14 @@ impl TagPaths {
         id
     }
 
+    /// The document's tag path, with all paths looked at.
+    pub fn document(&mut self, rels: &PathSet, binds: &PathSet, names: &Names) -> &TagPath {
+        if self.known[0].seen != (rels.len() as u32, binds.len() as u32) {
+            self.look(0, rels, binds, names);
+        }
+        &self.known[0]
+    }
+
     fn add(&mut self, parent: u32, sym: Sym) -> u32 {
         let id = self.known.len() as u32;
         let depth = self.known[parent as usize].depth + 1;
