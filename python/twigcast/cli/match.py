@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, Protocol
 
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.chunk.run import Options, cores
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
+from twigcast.cli.large import ABOVE, LargeFiles, complaints, is_large
 from twigcast.cli.options import (
     OneOf,
+    Size,
     format_option,
     limit_options,
     limits_from,
@@ -66,6 +70,13 @@ class Output(Protocol):
     show_default=True,
     help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
 )
+@click.option(
+    "--chunk-above",
+    type=Size(),
+    default=ABOVE,
+    metavar="N",
+    help=f"Files with more bytes, and compressed ones, are matched in parts (twigcast chunk).  [default: {ABOVE}]",
+)
 @format_option("jsonl", "table")
 @correlation_options
 @namespace_options
@@ -81,6 +92,7 @@ def match(
     subscriptions: str | None,
     messages: tuple[str, ...],
     result: str,
+    chunk_above: int,
     format: str,
     stream: tuple[str, ...],
     time: str | None,
@@ -138,11 +150,19 @@ def match(
         output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
     report = Report(progress)
     matched = False
-    for batch in batches(read(names)):
-        for part, found in _match(compiled, batch, report, selecting):
-            matched |= len(found.column("matches").flatten()) > 0
-            output.add(part, found)
-        progress.advance(len(batch))
+    chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
+    for large, some in groupby(names, lambda name: is_large(name, chunk_above)):
+        for name in some if large else ():
+            done = chunked.match(str(name))
+            report.broken(complaints(str(name), done))
+            matched |= bool(done.answers)
+            output.add([str(name)], chunked.record(done))
+            progress.advance(1)
+        for batch in () if large else batches(read(some)):
+            for part, found in _match(compiled, batch, report, selecting):
+                matched |= len(found.column("matches").flatten()) > 0
+                output.add(part, found)
+            progress.advance(len(batch))
     progress.clear()
     output.close()
     ctx.exit(2 if report.errors else 0 if matched else 1)
@@ -182,6 +202,11 @@ class Report:
     def bad(self, name: str, error: dict[str, Any]) -> None:
         self.errors += 1
         self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
+
+    def broken(self, lines: list[str]) -> None:
+        self.errors += len(lines)
+        for line in lines:
+            self._progress.say(line)
 
     def unreadable(self, messages: list[Message | Unreadable]) -> None:
         for message in messages:
