@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
+from benchmarks import broker, corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -21,6 +21,7 @@ BENCHMARKS = {
     "predicates": predicates.lines,
     "stock": stock.lines,
     "registration": registration.lines,
+    "transforms": broker.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from twigcast.engine import Engine, SubscriptionId
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.limits import Limits
+from twigcast.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,24 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
-        **plans: Any,
+        sharing: str = "FWR",
+        optimize: str = "schema",
+        share_plans: bool = True,
+        schema: Schema | str | Path | None = None,
+        on_invalid: str = "fallback",
     ) -> None:
-        """``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
-        ``share_plans``, ``schema`` and ``on_invalid``."""
-        self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
+        """The options are those of ``Engine``."""
+        self.engine = Engine(
+            namespaces=namespaces,
+            limits=limits,
+            mode=mode,
+            predicates=predicates,
+            sharing=sharing,
+            optimize=optimize,
+            share_plans=share_plans,
+            schema=schema,
+            on_invalid=on_invalid,
+        )
         self._subscribers: dict[SubscriptionId, str] = {}
         self._published = count(1)
         self._lock = Lock()  # whoever sees a subscription sees its subscriber
