@@ -6,7 +6,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import broker, corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
+from benchmarks import (
+    broker,
+    corpora,
+    filtering,
+    joins,
+    large,
+    pipeline,
+    predicates,
+    reading,
+    registration,
+    report,
+    stock,
+    updates,
+)
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -22,6 +35,8 @@ BENCHMARKS = {
     "stock": stock.lines,
     "registration": registration.lines,
     "transforms": broker.lines,
+    "joins": joins.lines,
+    "large": large.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -180,7 +180,7 @@ def registered(
 
 
 def _encoded(transforms: Transforms, text: str) -> Any:
-    transform, code = parse_transform(text), transforms._codes.__getitem__
+    transform, code = parse_transform(text), transforms.codes.__getitem__
     if transforms._planner is None:
         own = encoded(transform, code)
         return "own", own.program, own.making

@@ -1,5 +1,5 @@
-"""All transforms of an engine, matched and made at once: those that tree patterns decide in the kernel, by its own
-shared engine or as plans of the broker paper's, the others by libxml2, one by one."""
+"""Transforms that tree patterns decide, matched and made at once in the kernel: by its own shared engine, or as plans
+of the broker paper's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lxml import etree
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
@@ -17,13 +16,10 @@ from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import Gate
-from twigcast.transform import reference
-from twigcast.transform.encode import encoded
-from twigcast.transform.nodes import Message
+from twigcast.transform.encode import Encoded, encoded
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.encode import encoded_plan
 from twigcast.transform.plan.operators import Nothing
-from twigcast.transform.render import render
 
 MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
 ERROR = pa.struct(
@@ -53,9 +49,8 @@ class Transforms:
     def __init__(self, options: PlanOptions | None = None) -> None:
         self.options = options or PlanOptions()
         self.kernel = _kernel.Transforms()
-        self._codes = StepCodes(self.kernel)
+        self.codes = StepCodes(self.kernel)
         self._planner = None if self.options.own else self.options.planner()
-        self._slow: dict[int, Transform] = {}
         self._never: set[int] = set()
         self._numbers: set[int] = set()
         # invalid messages, answered as if there were no schema
@@ -73,31 +68,45 @@ class Transforms:
         return number in self._numbers
 
     def add(self, number: int, transform: Transform) -> None:
+        """Raises NotEncodable where no tree pattern decides, or asks for what the kernel has no word for."""
+        if self._fallback is not None:
+            self._fallback.add(number, transform)
         try:
             self._add(number, transform)
         except NotEncodable:
-            self._slow[number] = transform
+            if self._fallback is not None:
+                self._fallback.remove(number)
+            raise
         self._numbers.add(number)
-        if self._fallback is not None:
-            self._fallback.add(number, transform)
 
     def _add(self, number: int, transform: Transform) -> None:
         if self._planner is None:
-            e = encoded(transform, self._codes.__getitem__)
-            self.kernel.add(number, e.program, e.constants, e.making)
+            self.put(number, self.encoded(transform))
             return
         plan = self._planner.plan(transform)
         if isinstance(plan.root, Nothing):
             self._never.add(number)
             return
-        p = encoded_plan(plan, self._codes.__getitem__)
+        p = encoded_plan(plan, self.codes.__getitem__)
         self.kernel.add_plan(number, p.codes, p.program, p.constants, p.making, self.options.share_plans)
+
+    def encoded(self, transform: Transform) -> Encoded:
+        """For the kernel's own engine, with names as this kernel numbers them. Raises NotEncodable."""
+        return encoded(transform, self.codes.__getitem__)
+
+    def put(self, number: int, e: Encoded) -> None:
+        """Where no other way was asked for (``PlanOptions.own``)."""
+        self.kernel.add(number, e.program, e.constants, e.making)
+        self._numbers.add(number)
+
+    def numbers(self) -> list[int]:
+        return list(self._numbers)
 
     def remove(self, number: int) -> None:
         self._numbers.remove(number)
         if number in self._never:
             self._never.remove(number)
-        elif self._slow.pop(number, None) is None:
+        else:
             self.kernel.remove(number)
         if self._fallback is not None:
             self._fallback.remove(number)
@@ -115,10 +124,7 @@ class Transforms:
         plans = self._for(xml, limits)
         if plans is not self:
             return plans.match(xml, limits)
-        numbers, error = self.kernel.match_one(xml, limits.of_kernel())
-        if error is None and self._slow:
-            numbers += [made.number for made in self._made_slowly(xml, limits)]
-        return numbers, error
+        return self.kernel.match_one(xml, limits.of_kernel())
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """As ``match``, with what they get. Equal payloads are one object."""
@@ -130,22 +136,16 @@ class Transforms:
         for place in cut:
             given[place] = None
         made = [Made(number, given[place]) for number, place in zip(numbers, places, strict=True)]
-        if error is None and self._slow:
-            made += self._made_slowly(xml, limits)
         return made, error
 
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
         if self._fallback is not None:
-            found = [self.match(xml, limits) for xml in _rows(column)]
-            lists = pa.array([sorted(numbers) for numbers, _ in found], MATCHES)
-            return lists, pa.array([_error(error) for _, error in found], ERROR)
+            rows = [self.match(xml, limits) for xml in _rows(column)]
+            lists = pa.array([sorted(numbers) for numbers, _ in rows], MATCHES)
+            return lists, pa.array([_error(error) for _, error in rows], ERROR)
         found = pa.array(self.kernel.match_column(column, limits.of_kernel()))
-        matches, errors = found.field("matches"), found.field("error")
-        if self._slow:
-            more = [[made.number for made in row] for row in self._slow_rows(column, errors, limits)]
-            matches = merged_numbers(matches, pa.array(more, MATCHES))
-        return matches, errors
+        return found.field("matches"), found.field("error")
 
     def make_column(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -163,12 +163,7 @@ class Transforms:
         values = pa.StructArray.from_arrays(
             [each.field("subscription"), payloads.take(each.field("payload"))], fields=list(MADE)
         )
-        lists = pa.ListArray.from_arrays(matches.offsets, values)
-        if self._slow:
-            rows = self._slow_rows(column.slice(start, end - start), errors, limits)
-            more = [[{"subscription": made.number, "payload": made.payload} for made in row] for row in rows]
-            lists = merged(lists, pa.array(more, pa.list_(MADE)))
-        return lists, errors, end
+        return pa.ListArray.from_arrays(matches.offsets, values), errors, end
 
     def _make_rows(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -184,23 +179,6 @@ class Transforms:
             if size >= max_bytes:
                 break
         return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
-
-    def _slow_rows(self, column: pa.Array, errors: pa.Array, limits: Limits) -> list[list[Made]]:
-        good = errors.is_null().to_pylist()
-        return [self._made_slowly(xml, limits) if ok else [] for xml, ok in zip(_rows(column), good, strict=True)]
-
-    def _made_slowly(self, xml: bytes, limits: Limits) -> list[Made]:
-        message = Message(_kernel.plain(xml))
-        found = []
-        for number, transform in self._slow.items():
-            try:
-                payload = render(transform, reference.groups(transform, message))
-            except etree.XPathError:  # libxml2 gives up on a query that is too much for it: this one alone suffers
-                found.append(Made(number, None))
-                continue
-            if payload is not None:
-                found.append(Made(number, payload if len(payload) <= limits.max_result_bytes else None))
-        return found
 
 
 def _rows(column: pa.Array) -> Iterator[bytes]:

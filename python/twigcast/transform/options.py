@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twigcast.errors import OptionError
-from twigcast.schema import Schema, dtd_schema, xsd_schema
+from twigcast.schema import Schema, read_schema
 from twigcast.transform.plan import SHARING, Planner
 
 OPTIMIZE = ("none", "query", "schema")
@@ -56,13 +56,5 @@ class PlanOptions:
 
 
 def schema_of(source: Any) -> Any:
-    """A file's path as the schema that it is: a DTD if it is called so, else an XML Schema."""
-    if not isinstance(source, str | Path):
-        return source
-    path = Path(source)
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise OptionError("unreadable", f"{source}: {error.strerror}") from error
-    return dtd_schema(path) if path.suffix.lower() == ".dtd" else xsd_schema(path)
+    """A file's path as the schema that it is."""
+    return read_schema(source) if isinstance(source, str | Path) else source
