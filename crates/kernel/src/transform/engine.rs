@@ -204,7 +204,7 @@ impl Transformer {
                 for node in bound {
                     out.bound.push(*node);
                     for &what in returns {
-                        out.nodes.extend_from_slice(lists.get(what.get(), node));
+                        out.nodes.extend_from_slice(lists.get(what, node));
                         out.list_ends.push(out.nodes.len() as u32);
                     }
                 }

@@ -327,7 +327,7 @@ pub struct OfPlan<'l, 'a> {
 
 impl<'a> Returned<'a> for OfPlan<'_, 'a> {
     fn nodes<'s>(&'s mut self, r: u32, bound: &'s NodeIx) -> &'s [NodeIx] {
-        self.lists.get(self.returns[r as usize].get(), bound)
+        self.lists.get(self.returns[r as usize], bound)
     }
 
     fn message(&self) -> Message<'a> {
@@ -337,9 +337,9 @@ impl<'a> Returned<'a> for OfPlan<'_, 'a> {
 
 impl<'a> Lists<'a> {
     /// The nodes that are returned of a bound node, in document order, each once.
-    pub fn get<'s>(&'s mut self, what: Return, bound: &'s NodeIx) -> &'s [NodeIx] {
+    pub fn get<'s>(&'s mut self, what: Code, bound: &'s NodeIx) -> &'s [NodeIx] {
         let Lists { runner, set, message } = self;
-        match what {
+        match what.get() {
             Return::Itself => std::slice::from_ref(bound),
             Return::Path(rel) => {
                 let Runner { groups, place, tag_of, tag_paths, places, .. } = &mut **runner;
