@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    broker,
     corpora,
     filtering,
     joins,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "predicates": predicates.lines,
     "stock": stock.lines,
     "registration": registration.lines,
+    "transforms": broker.lines,
     "joins": joins.lines,
     "large": large.lines,
     "pipeline": pipeline.pipeline,
