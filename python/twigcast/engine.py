@@ -78,6 +78,8 @@ class Subscription:
     """What ``select`` tells of a match: see ``twigcast.results``."""
     deliver_empty: bool = False
     """Of a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
+    stream: str | None = None
+    """Only messages of this stream; an engine has but one, so that is for whoever has several."""
 
 
 @dataclass(frozen=True, slots=True)

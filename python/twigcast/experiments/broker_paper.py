@@ -97,17 +97,18 @@ RETURNS = Varied("9", "RP", "return_paths", {4: "-F and -FW grow linearly, -FWR 
 
 REMARKS = {
     "figure 7": (
-        "As published, -FWR does worst without optimisation and best with all of it. The margins are narrower than the"
-        " paper's: its tree search was in Java objects, ours goes over a flat table, so that -F has less to lose; and the"
-        " costs that no optimisation touches, selections above all, weigh more."
+        "As published, -FWR does worst without optimisation and best with all of it. The margins are narrower"
+        " than the paper's: its tree search was in Java objects, ours goes over a flat table, so that -F has"
+        " less to lose; and the costs that no optimisation touches, selections above all, weigh more."
     ),
     "table 2": (
-        "DupElim goes as in the paper: most of it with the query's own structure, all of it with the DTD. Selection is the"
-        " largest part that is left; in the paper it was among the smaller ones, since a hash table was dearer there."
+        "DupElim goes as in the paper: most of it with the query's own structure, all of it with the DTD."
+        " Selection is the largest part that is left; in the paper it was among the smaller ones, since a hash"
+        " table was dearer there."
     ),
     "table 3": (
-        "The counts without optimisation and with the DTD are the paper's. With the query alone they depend on where the"
-        " generator happens to put its //, and the share of plans that merge is about the same."
+        "The counts without optimisation and with the DTD are the paper's. With the query alone they depend"
+        " on where the generator happens to put its //, and the share of plans that merge is about the same."
     ),
     "figure 8": (
         "More predicates leave fewer groups, and with them the difference between the three goes, as published."
@@ -121,11 +122,12 @@ REMARKS = {
     "figure 11": "All three grow with Q, for they share no post-processing; -F has the steepest line, as published.",
     "table 4": "Every operator grows with Q; what the paper says of hashing on recursive data holds for the joins.",
     "table 5": (
-        "Selections and joins do not grow with Q once they are shared; the outer joins do, with the number of results, as"
-        " in the paper, though equal ones are shared here too."
+        "Selections and joins do not grow with Q once they are shared; the outer joins do, with the number of"
+        " results, as in the paper, though equal ones are shared here too."
     ),
     "figure 12": (
-        "Plan sharing wins by about an order of magnitude, as published. Twigcast's own way, which shares by relative path"
-        " and needs neither claims nor a DTD, is faster still: it takes time for what a message binds, hardly for plans."
+        "Plan sharing wins by about an order of magnitude, as published. Twigcast's own way, which shares by"
+        " relative path and needs neither claims nor a DTD, is faster still: it takes time for what a message"
+        " binds, hardly for plans."
     ),
 }

@@ -70,7 +70,7 @@ def render(
         return None
     if spend is not free:
         spend(_visited(transform, groups))
-    out = _Writer(transform, in_order(transform.order, groups), most)
+    out = _Writer(transform.result, in_order(transform.order, groups), most)
     out.element(transform.outer, None, {}, "", nested=False)
     made = "".join(out.text).encode()
     if most is not None and len(made) > most:
@@ -83,6 +83,13 @@ def _visited(transform: Transform, groups: Sequence[Group]) -> int:
     items = items_of((*transform.result, *(key.value for key in transform.order)))
     paths = [item.path for item in items if isinstance(item, Copy)]
     return sum(node.end - node.id for group in groups for path in paths for node in group.nodes(path))
+
+
+def filled(template: Element, group: Group) -> bytes:
+    """A template whose holes are all filled from one group."""
+    out = _Writer((), [])
+    out.element(template, group, {}, "", nested=False)
+    return "".join(out.text).encode()
 
 
 # -- values
@@ -160,8 +167,8 @@ def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
 
 
 class _Writer:
-    def __init__(self, transform: Transform, groups: list[Group], most: int | None = None) -> None:
-        self.transform = transform
+    def __init__(self, result: Sequence[Item | Element], groups: list[Group], most: int | None = None) -> None:
+        self.result = result
         self.groups = groups
         self.text: list[str] = []
         # in characters, of which none has less than a byte: the bytes are counted at the end
@@ -251,7 +258,7 @@ class _Writer:
                 # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
                 after_string = False
                 for one in self.groups:
-                    after_string = self.sequence(self.transform.result, one, scope, default, after_string)
+                    after_string = self.sequence(self.result, one, scope, default, after_string)
 
     def sequence(
         self,

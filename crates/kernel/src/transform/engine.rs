@@ -219,7 +219,8 @@ impl Transformer {
     }
 }
 
-fn read(
+/// Reads a message into the node table and hands it on, whole.
+pub(crate) fn read(
     reader: &mut Reader,
     nodes: &mut Nodes,
     transforms: &Transforms,

@@ -213,6 +213,15 @@ impl<T: Default> TagTree<T> {
         Ok(id)
     }
 
+    /// The document's tag path, likewise.
+    pub fn document(&mut self, is_known: impl FnOnce(&T) -> bool, look: impl FnOnce(&[Sym], &mut T)) -> &TagPath<T> {
+        if !is_known(&self.paths[0].known) {
+            self.tags(0);
+            look(&self.tags, &mut self.paths[0].known);
+        }
+        &self.paths[0]
+    }
+
     #[cold]
     fn add(&mut self, parent: u32, sym: Sym) -> Result<u32, Refused> {
         let id = self.paths.len() as u32;

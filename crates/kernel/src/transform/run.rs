@@ -78,6 +78,11 @@ impl Runner {
         Ok(())
     }
 
+    /// The binding paths that lead to a node of the message that was run last.
+    pub(crate) fn binds_at(&self, node: NodeIx) -> &[PathIx] {
+        &self.tag_paths.get(self.tag_of[node as usize]).known.bound
+    }
+
     /// Tag paths, conditions that hold and nodes of return paths, in one pass over the nodes.
     fn scan(&mut self, set: &Set, message: Message<'_>) -> Result<(), Refused> {
         self.begin(set);
@@ -85,6 +90,13 @@ impl Runner {
         let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
         let mut live = [0u64; MAX_DEPTH + 1];
         let everywhere = set.filters_ancestors();
+        let document = self.tag_paths.document(
+            |leads| leads.is_known(&set.rels, &set.binds),
+            |tags, leads| leads.look(tags, &set.rels, &set.binds, message.names),
+        );
+        live[0] = !document.known.bound.is_empty() as u64;
+        let led = document.known.bound.iter().filter(|&&bind| !set.led_to_by_bind(bind).is_empty());
+        self.binds.extend(led.map(|&bind| (bind, 0)));
         self.tag_of.push(0);
         self.place.push(0);
         self.places = 1;

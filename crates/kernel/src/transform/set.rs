@@ -87,9 +87,6 @@ impl Spec {
             _ => Err(WRONG),
         };
         let returns = returns.into_iter().map(twig).collect::<Result<_, _>>()?;
-        if binding.nodes.is_empty() {
-            return Err("a transform binds nodes below the document");
-        }
         Ok((Spec { binding, conditions, returns }, slots))
     }
 }
@@ -192,12 +189,14 @@ impl Set {
 
     fn acquire_class(&mut self, spec: &Spec, row: &[u64]) -> ClassIx {
         let path = self.binds.acquire(LinearPath::without_filters(&spec.binding));
-        let (last, before) = spec.binding.nodes.split_last().expect("checked");
+        // without steps it is the document that is bound
+        let before = spec.binding.nodes.len().saturating_sub(1);
+        let (before, last) = spec.binding.nodes.split_at(before);
         let mut filters = vec![];
         for (i, node) in before.iter().enumerate() {
             filters.extend(self.acquire_filters(node, row).into_iter().map(|cond| (i as u32, cond)));
         }
-        let mut conds = self.acquire_filters(last, row);
+        let mut conds: Vec<Cond> = last.iter().flat_map(|node| self.acquire_filters(node, row)).collect();
         for pred in &spec.conditions {
             conds.extend(self.acquire_cond(pred, row));
         }
