@@ -18,6 +18,7 @@ import pyarrow as pa
 from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.experiments import broker_paper as paper
+from twigcast.experiments import broker_remarks as remarks
 from twigcast.experiments.assemble import assembled
 from twigcast.experiments.report import Cell, Plot, Report, Table
 from twigcast.plan.codes import StepCodes
@@ -188,10 +189,10 @@ def basic(work: Workload, sizes: Sizes) -> Parts:
         counts.append([f"{SHOWN[level]}, published", *paper.PUBLISHED_3[level]])
     title = f"Figure 7: MQPT of three alternatives (Bib, Q = {sizes.bib:,})"
     return [
-        Table(title, HEADS, rows, paper.REMARKS["figure 7"]),
+        Table(title, HEADS, rows, remarks.alternatives(times, paper.TREE_SEARCH)),
         _by_level("figure-7", title, times),
-        Table("Table 2: costs of operators (PathSharing-FWR)", ["ms", *paper.TABLE_2], costs, paper.REMARKS["table 2"]),
-        Table("Table 3: operators of the plans (PathSharing-FWR)", paper.TABLE_3, counts, paper.REMARKS["table 3"]),
+        Table("Table 2: costs of operators (PathSharing-FWR)", ["ms", *paper.TABLE_2], costs, remarks.operators(costs)),
+        Table("Table 3: operators of the plans (PathSharing-FWR)", paper.TABLE_3, counts, remarks.counts(counts)),
     ]
 
 
@@ -210,15 +211,19 @@ def varied(work: Workload, sizes: Sizes, values: Sequence[int], said: paper.Vari
     title = f"Figure {said.figure}: varying {said.short} (Bib, Q = {sizes.bib:,}, opt(q+dtd))"
     heads = [said.short, *HEADS[1:-1], "groups per document", "published"]
     lines = {f"PathSharing-{sharing}": (values, times[sharing]) for sharing in SHARING}
+    remark = remarks.predicates(rows) if said.short == "PP" else remarks.growth(rows, "RP", paper.STREAMS)
     plot = Plot(f"figure-{said.figure}", title, said.short, "MQPT, ms", lines)
-    return [Table(title, heads, rows, paper.REMARKS[f"figure {said.figure}"]), plot]
+    return [Table(title, heads, rows, remark), plot]
 
 
 def recursive(work: Workload, sizes: Sizes) -> Parts:
     """Figure 10."""
     times, rows = _alternatives(work, work.queries(sizes.book), sizes, paper.FIGURE_10)
     title = f"Figure 10: MQPT of three alternatives (Book, Q = {sizes.book:,})"
-    return [Table(title, HEADS, rows, paper.REMARKS["figure 10"]), _by_level("figure-10", title, times)]
+    return [
+        Table(title, HEADS, rows, remarks.alternatives(times, paper.RECURSION)),
+        _by_level("figure-10", title, times),
+    ]
 
 
 def growing(work: Workload, sizes: Sizes) -> Parts:
@@ -233,10 +238,12 @@ def growing(work: Workload, sizes: Sizes) -> Parts:
                 one.add(plan)
             done = count
             times[sharing].append(one.milliseconds())
-    rows = [[count, *(times[sharing][at] for sharing in SHARING)] for at, count in enumerate(sizes.bib_scale)]
+    rows: list[list[Cell]] = [
+        [count, *(times[sharing][at] for sharing in SHARING)] for at, count in enumerate(sizes.bib_scale)
+    ]
     title = "Figure 11: varying Q (Bib, opt(q+dtd), MaxValue 100)"
     lines = {f"PathSharing-{sharing}": (sizes.bib_scale, times[sharing]) for sharing in SHARING}
-    table = Table(title, ["Q", *HEADS[1:-1]], rows, paper.REMARKS["figure 11"])
+    table = Table(title, ["Q", *HEADS[1:-1]], rows, remarks.growth(rows, "Q", paper.NOTHING_SHARED))
     return [table, Plot("figure-11", title, "Q", "MQPT, ms", lines)]
 
 
@@ -282,12 +289,12 @@ def shared(work: Workload, sizes: Sizes) -> Parts:
             "Table 4: costs as Q varies, no plan sharing (Book)",
             ["Q", *paper.TABLE_4],
             table_4,
-            paper.REMARKS["table 4"],
+            remarks.apart(table_4),
         ),
         Table(
-            "Table 5: costs, plan sharing (Book)", ["Q", "unique", *paper.TABLE_5], table_5, paper.REMARKS["table 5"]
+            "Table 5: costs, plan sharing (Book)", ["Q", "unique", *paper.TABLE_5], table_5, remarks.together(table_5)
         ),
-        Table(title, heads, rows, paper.REMARKS["figure 12"]),
+        Table(title, heads, rows, remarks.scaling(rows)),
         Plot("figure-12", title, "unique plans", "MQPT, ms", lines),
     ]
 

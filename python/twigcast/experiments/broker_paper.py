@@ -95,39 +95,13 @@ class Varied:
 PREDICATES = Varied("8", "PP", "predicate_paths", {3: "116 matches in all; -FW close to -FWR"})
 RETURNS = Varied("9", "RP", "return_paths", {4: "-F and -FW grow linearly, -FWR hardly"})
 
-REMARKS = {
-    "figure 7": (
-        "As published, -FWR does worst without optimisation and best with all of it. The margins are narrower"
-        " than the paper's: its tree search was in Java objects, ours goes over a flat table, so that -F has"
-        " less to lose; and the costs that no optimisation touches, selections above all, weigh more."
-    ),
-    "table 2": (
-        "DupElim goes as in the paper: most of it with the query's own structure, all of it with the DTD."
-        " Selection is the largest part that is left; in the paper it was among the smaller ones, since a hash"
-        " table was dearer there."
-    ),
-    "table 3": (
-        "The counts without optimisation and with the DTD are the paper's. With the query alone they depend"
-        " on where the generator happens to put its //, and the share of plans that merge is about the same."
-    ),
-    "figure 8": (
-        "More predicates leave fewer groups, and with them the difference between the three goes, as published."
-    ),
-    "figure 9": (
-        "-F and -FW search the tree once more for every return path; -FWR reads one more stream that is there anyway."
-    ),
-    "figure 10": (
-        "On recursive data the optimisations help less, as published: sections nest, so that many joins have to hash."
-    ),
-    "figure 11": "All three grow with Q, for they share no post-processing; -F has the steepest line, as published.",
-    "table 4": "Every operator grows with Q; what the paper says of hashing on recursive data holds for the joins.",
-    "table 5": (
-        "Selections and joins do not grow with Q once they are shared; the outer joins do, with the number of"
-        " results, as in the paper, though equal ones are shared here too."
-    ),
-    "figure 12": (
-        "Plan sharing wins by about an order of magnitude, as published. Twigcast's own way, which shares by"
-        " relative path and needs neither claims nor a DTD, is faster still: it takes time for what a message"
-        " binds, hardly for plans."
-    ),
-}
+TREE_SEARCH = (
+    "Published, -FWR goes from the worst to the best by a wide margin. Our tree search goes over a flat table and not"
+    " over objects, which leaves -F and -FW less to lose."
+)
+RECURSION = "Published, the optimisations help less than for Bib, as sections nest and many joins have to hash."
+STREAMS = (
+    "Published, -F and -FW grow linearly, for they search the tree once more for every path, and -FWR hardly: it"
+    " reads one more stream that is there anyway."
+)
+NOTHING_SHARED = "Published, all three grow linearly, -F most: they share no post-processing."
