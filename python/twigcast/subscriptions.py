@@ -19,7 +19,7 @@ from twigcast.ids import is_id
 from twigcast.limits import Limits
 from twigcast.results import check_result
 
-KEYS = ("id", "query", "namespaces", "default_namespace", "result")
+KEYS = ("id", "query", "namespaces", "default_namespace", "result", "deliver_empty", "stream")
 # Beyond this many bad lines the file as a whole is the mistake.
 SHOWN = 20
 
@@ -106,8 +106,9 @@ def compile_file(
     limits: Limits | None = None,
     mode: str = "trie",
     predicates: str = "shared",
+    **plans: Any,
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):
@@ -163,7 +164,25 @@ def _from_json(line: str, number: int, result: str) -> Subscription:
         raise OptionError("bad-id", f'"id" must be text: {id!r} has half a surrogate pair')
     result = value.get("result", result)
     check_result(result)
-    return Subscription(id, query, _namespaces(value.get("namespaces")), _default_namespace(value), result=result)
+    stream = value.get("stream")
+    if stream is not None and not (isinstance(stream, str) and stream):
+        raise OptionError("bad-stream", '"stream" must be the name of a stream')
+    return Subscription(
+        id,
+        query,
+        _namespaces(value.get("namespaces")),
+        _default_namespace(value),
+        result=result,
+        deliver_empty=_flag(value, "deliver_empty"),
+        stream=stream,
+    )
+
+
+def _flag(value: dict[str, Any], key: str) -> bool:
+    flag = value.get(key)
+    if flag is not None and not isinstance(flag, bool):
+        raise OptionError(f"bad-{key.replace('_', '-')}", f'"{key}" is true or false, not {json.dumps(flag)}')
+    return bool(flag)
 
 
 def _namespaces(value: Any) -> Mapping[str, str] | None:

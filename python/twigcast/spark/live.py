@@ -79,6 +79,8 @@ class LiveSet:
         folder.mkdir(parents=True)
         self._shards = [_Shard(folder, number, limits or Limits(), ship) for number in range(shards)]
         self._version = -1
+        self.correlations: dict[str, SubscriptionRecord] = {}
+        """Those of the newest version: they have a query of Spark of their own."""
         self.failing: str | None = None
         """What the store last said, while it cannot be reached."""
 
@@ -113,6 +115,8 @@ class LiveSet:
                     raise
                 self._afresh()
                 return
+            for id in changes.removed:
+                self.correlations.pop(id, None)
             removed = [[id for id in changes.removed if self._place(id) == n] for n in range(len(self._shards))]
             added: list[list[SubscriptionRecord]] = [[] for _ in self._shards]
             for shard, own in self._split(changes.added):
@@ -124,18 +128,20 @@ class LiveSet:
 
     def _afresh(self) -> None:
         """All anew: what has changed is no longer known. The engines in use stay until the new ones are there."""
-        before = self._shards
-        self._shards = [shard.successor() for shard in before]
+        before, correlations = self._shards, self.correlations
+        self._shards, self.correlations = [shard.successor() for shard in before], {}
         self._version, version = -1, self._version
         try:
             self._follow()
         except BaseException:
-            self._shards, self._version = before, version
+            self._shards, self._version, self.correlations = before, version, correlations
             raise
 
     def _split(self, records: Iterable[SubscriptionRecord]) -> Iterable[tuple[_Shard, list[SubscriptionRecord]]]:
         rest = iter(records)
         while some := list(islice(rest, AT_ONCE)):
+            self.correlations |= {record.id: record for record in some if record.kind == "correlate"}
+            some = [record for record in some if record.kind != "correlate"]
             if self._only is not None:
                 some = [record for record in some if record.id == self._only]
             for shard in self._shards:

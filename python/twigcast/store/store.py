@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.errors import OptionError
-from twigcast.lang.flwr import is_transform
 from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import HISTORY, Database, Writer, now
@@ -26,7 +25,9 @@ from twigcast.store.records import (
     check,
     check_subscriber_id,
     from_row,
+    kind_of,
 )
+from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
 from twigcast.store.urls import DEFAULT
 
@@ -302,10 +303,12 @@ class Store:
 
     def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
         if options.get("kind") is None:
-            kind = "transform" if isinstance(query, str) and is_transform(query) else "filter"
+            kind = kind_of(query) if isinstance(query, str) else "filter"
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)
+        if record.stream is not None:
+            check_against(self.publishers(), record)
         return record
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
