@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from random import Random
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
 from twigcast.chunk.filter import Filter, Merge
-from twigcast.chunk.scheme import Fragment, Name, Path, Scheme
+from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
 from twigcast.pattern import Step
 from twigcast.residual import parse
 from twigcast.results import Selected
@@ -37,6 +38,29 @@ def fragments(scheme: Scheme, xml: bytes, batch: int | None = None) -> Iterator[
             full = [one for keep, some in kept.items() if keep.subtree for one in some]
             bare = [one for keep, some in kept.items() if not keep.subtree for one in some]
             yield _Cutter(tree, chunk.number, full, bare).fragment()
+
+
+def pieces(units: list[Keep], xml: bytes, random: Random) -> Iterator[bytes]:
+    """The document cut anywhere but inside the elements that ``units`` find."""
+    tree = Tree(parse(xml))
+    blocks: list[tuple[etree._Element, bool]] = []
+    inside: set[etree._Element] = set()
+    for one in tree.tree.getroot().iter(etree.Element):
+        if one.getparent() in inside:
+            inside.add(one)
+        else:
+            full = any(found(unit.steps, path_of(one)) for unit in units)
+            blocks.append((one, full))
+            inside.update([one] if full else [])
+    at = 0
+    while at < len(blocks):
+        some = blocks[at : at + random.randint(1, 4)]
+        at += len(some)
+        yield (
+            _Cutter(tree, 0, [one for one, full in some if full], [one for one, full in some if not full])
+            .fragment()
+            .xml
+        )
 
 
 def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | None = None) -> list[Selected]:

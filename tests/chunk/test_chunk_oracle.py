@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chunk_random import NAMES, NAMESPACES, Queries, document, schema, subscriptions
-from chunk_reference import allowed, match
+from chunk_reference import allowed, match, pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -84,10 +84,30 @@ def test_with_a_schema(seed: int) -> None:
     check_with_schema(seed)
 
 
+def check_pieces(seed: int) -> None:
+    random = Random(seed)
+    subscribed = subscriptions(Queries(random, NAMES, "a", steady=True), 12, results=False)
+    scheme = prepare(subscribed, chunks=0, namespaces=NAMESPACES)
+    expressions = [one for one in scheme.potpourri.expressions if one.unit is not None]
+    engine = Engine()
+    engine.add_many(one.subscription for one in expressions)
+    xml = document(random)
+    units = [unit for one in expressions for unit in one.unit or ()]
+    found = {id for piece in pieces(units, xml, random) for id in engine.match(piece)}
+    assert sorted(found) == engine.match(xml), xml
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_piece_by_piece(seed: int) -> None:
+    check_pieces(seed)
+
+
 @pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(SEEDS, st.booleans())
 def test_many(seed: int, with_schema: bool) -> None:
+    check_pieces(seed)
     if with_schema:
         check_with_schema(seed)
     else:

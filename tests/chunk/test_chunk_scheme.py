@@ -121,6 +121,30 @@ def test_what_takes_the_whole_document(query: str) -> None:
     assert made.potpourri.whole and made.homes == {1: {0}, 2: {1}}
 
 
+@pytest.mark.parametrize(
+    "query, unit",
+    [
+        ("//a//b", []),
+        ("//a/@x", []),
+        ("//a[@x]/b", []),
+        ("//item[price > 5]/name", ["//item/…"]),
+        ("/a//b/c[d]", ["/a//b/c/…"]),
+        ("/a/b/c[2]", ["/a/b/…"]),
+        ("//b/text()", ["//b/…"]),
+        ("//b[c = d]", ["//b/…"]),
+        ("//b[2]", None),
+        ('/a[. = "x"]', None),
+        ("//text()", None),
+        ("count(//a) > 1", None),
+    ],
+)
+def test_what_must_not_be_cut(query: str, unit: list[str] | None) -> None:
+    expression = scheme(0, query).potpourri.expressions[0]
+    assert (None if expression.unit is None else [str(one) for one in expression.unit]) == unit
+    if unit:
+        assert scheme(0, query, result="nodes").potpourri.expressions[0].unit is None
+
+
 def test_incremental_is_the_same_as_anew() -> None:
     queries = ["/a/b/c", "/a/b/d", "/a/b/c", "/a/x[y]/z", "//c", "/a/b[/a/x]/c", "/a/x/z | /a/b", "/a/b[following::c]"]
     preparer = Preparer()

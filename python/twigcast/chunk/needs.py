@@ -71,6 +71,24 @@ def _on_content(predicate: Predicate) -> bool:
     return False
 
 
+def unit(twig: Twig) -> tuple[Keep, ...] | None:
+    """The elements that have to be in one piece for ``twig`` to be found in some piece; None: the document."""
+    steps: tuple[Step, ...] = ()
+    for node in twig.nodes:
+        counts = any(map(uses_position, node.filters))
+        if node.step.kind == "attribute":
+            return ()
+        if counts and node.step.axis != "child":
+            return None
+        if not counts and node.step.kind == "element":
+            steps = (*steps, node.step)
+            if all(map(on_tag, node.filters)):
+                continue
+        is_root = len(steps) == 1 and steps[0].axis == "child"
+        return (Keep(steps, True),) if steps and not is_root else None
+    return ()
+
+
 def keeps(what: Twig | Predicate, *, content: bool = False) -> tuple[Keep, ...]:
     """The elements that decide a path or condition from the document; with ``content``, those that the path finds with
     all that is in them."""

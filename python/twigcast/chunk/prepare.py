@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from twigcast.chunk.expressions import Atom, Splitter, Whole, selections
 from twigcast.chunk.formula import NO, Found
-from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced
+from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit
 from twigcast.chunk.scheme import Answer, Chunk, Expression, Keep, Notice, Part, Path, Scheme
 from twigcast.chunk.text import NoText, Writer
 from twigcast.chunk.tree import QueryTree
@@ -110,7 +110,8 @@ class Preparer:
         except (Whole, NoText):
             for number in range(before, self._next):
                 self._forget(self._entries[number])
-            number = self._enter(None, replace(s, namespaces={**self._namespaces, **(s.namespaces or {})}), (), None)
+            whole = replace(s, id=self._next, namespaces={**self._namespaces, **(s.namespaces or {})})
+            number = self._enter(_Entry(Expression(self._next, whole), None))
             return _Known(s, Answer(s.id, s.result, Found(number), taken=number), None)
         answer = Answer(s.id, s.result, matches, parts)
         used = set(answer.expressions)
@@ -134,14 +135,15 @@ class Preparer:
             kept = keeps(what, content=atom.result == "fragments")
         except NeedsDocument:
             kept = None
-        expression = Subscription(0, text, writer.prefixes or None, result=atom.result)
-        number = self._numbers[atom] = self._enter(atom, expression, prefix, kept)
+        pieces = unit(what) if isinstance(what, Twig) and atom.result == "match" else None
+        s = Subscription(self._next, text, writer.prefixes or None, result=atom.result)
+        number = self._numbers[atom] = self._enter(_Entry(Expression(self._next, s, pieces), atom, prefix, kept))
         return number
 
-    def _enter(self, atom: Atom | None, s: Subscription, prefix: Path, kept: tuple[Keep, ...] | None) -> int:
+    def _enter(self, entry: _Entry) -> int:
         number = self._next
         self._next += 1
-        self._entries[number] = _Entry(Expression(number, replace(s, id=number)), atom, prefix, kept)
+        self._entries[number] = entry
         return number
 
     # -- the scheme

@@ -51,10 +51,15 @@ class Keep:
 @dataclass(frozen=True, slots=True)
 class Expression:
     """What is evaluated on every fragment of one chunk. It is written as a subscription, with ``number`` as its id;
-    its result says what has to be told."""
+    its result says what has to be told.
+
+    ``unit``: it holds for the document just if it holds for some piece of it, whatever the pieces, as long as they
+    never part what is in an element that ``unit`` finds, and have the tags of all elements around them. None: it takes
+    a fragment of its chunk."""
 
     number: int
     subscription: Subscription
+    unit: tuple[Keep, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +171,11 @@ class Fragment(NamedTuple):
     """A well-formed piece of a document for the expressions of one chunk.
 
     ``runs`` lead from its nodes to those of the document: pairs of an id here and the id there, ascending; from one
-    pair to the next, both count on (ids are those of ``twigcast.results``).
+    pair to the next, both count on (ids are those of ``twigcast.results``). ``offsets`` has, for each pair, where its
+    node stands in the document as it was given, in bytes.
     """
 
     chunk: int
     xml: bytes
     runs: tuple[tuple[int, int], ...] = ()
+    offsets: tuple[int, ...] = ()
