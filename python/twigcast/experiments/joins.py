@@ -242,7 +242,7 @@ def _feeds(report: Report, say: Say, quick: bool) -> None:
         correlations = [one.correlation for one in queries]
         rates: list[Cell] = []
         for name in STRATEGIES:
-            # A hundred thousand queries one at a time, or as many patterns by a walk of the tree: few items tell enough.
+            # A hundred thousand queries, or patterns, one at a time: few items tell enough.
             items = 2_000 if name == "default" else 5 if count > 10_000 else 20
             rates.append(_throughput(name, correlations, items))
         rows.append([title, distinct, *rates])
