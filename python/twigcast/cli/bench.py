@@ -14,6 +14,7 @@ from twigcast.experiments.report import Report, Table, show
 # experiment -> its line in --help; each is a module of twigcast.experiments with run(quick, say) -> Report
 EXPERIMENTS: dict[str, str] = {
     "broker": "Transforms: PathSharing-F, -FW and -FWR, their optimisations, and shared plans (broker §6).",
+    "joins": "Correlations: MMQJP's figures 8 to 16, and the default beside the paper's strategies.",
 }
 
 EPILOG = """\b

@@ -140,12 +140,8 @@ class Mmqjp:
         found = self._of_one_block(arrival, message)
         witnessed = self.witness(arrival, message)
         if witnessed.bins:
-            self.load_witnesses(witnessed)
-            for template, family in self.families.items():
-                self._load(family, template)
-                for current in self._places(template, family, arrival):
-                    pairs = self.matched(template, family, current)
-                    found += self.results(pairs, current, arrival.number, trees)
+            for current, pairs in self.join(arrival, witnessed):
+                found += self.results(pairs, current, arrival.number, trees)
             self.keep(arrival)
             self._xml[arrival.number] = arrival.xml
         else:
@@ -153,6 +149,16 @@ class Mmqjp:
         self._newest = arrival.time if self._newest is None else max(self._newest, arrival.time)
         self._last = max(self._last, arrival.number)
         return sorted(found)
+
+    def join(self, arrival: Arrival, witnessed: Witnesses) -> list[tuple[int, Sequence[tuple[int, ...]]]]:
+        """The block that the message is, and the queries and messages that it matches as that, template by template."""
+        self.load_witnesses(witnessed)
+        found = []
+        for template, family in self.families.items():
+            self._load(family, template)
+            for current in self._places(template, family, arrival):
+                found.append((current, self.matched(template, family, current)))
+        return found
 
     def _places(self, template: Template, family: _Family, arrival: Arrival) -> list[int]:
         """The blocks that the message may be: while messages come in order, what follows it is not there yet."""
