@@ -6,7 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, joins, pipeline, predicates, reading, registration, report, stock, updates
+from benchmarks import (
+    corpora,
+    filtering,
+    joins,
+    large,
+    pipeline,
+    predicates,
+    reading,
+    registration,
+    report,
+    stock,
+    updates,
+)
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -22,6 +34,7 @@ BENCHMARKS = {
     "stock": stock.lines,
     "registration": registration.lines,
     "joins": joins.lines,
+    "large": large.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

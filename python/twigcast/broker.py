@@ -8,19 +8,26 @@ from functools import partial
 from itertools import count
 from threading import Lock
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twigcast.correlate.default import MAX_BYTES
 from twigcast.correlate.engine import Correlated, Correlations, check_correlation
-from twigcast.engine import Engine, SubscriptionId
+from twigcast.engine import Engine, Subscription, SubscriptionId
+from twigcast.engine import Failure as Failure
 from twigcast.errors import OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.ids import is_id
+from twigcast.lang.flwr import is_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import Selected
+from twigcast.schema.check import check
 from twigcast.times import event_time
+from twigcast.transform.explanation import TransformExplanation
+
+if TYPE_CHECKING:
+    from twigcast.relational.engine import RelationalEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,8 @@ class Match:
 class Broker:
     """Standing queries on one side, messages on the other.
 
+    ``engine`` is ``automaton``, in memory, or ``relational``, in a ``database`` (docs/relational.md).
+
     >>> broker = Broker()
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
@@ -62,12 +71,36 @@ class Broker:
         strategy: str = "default",
         lateness: float | None = None,
         max_state_bytes: int = MAX_BYTES,
+        engine: str = "automaton",
+        database: str | None = None,
+        plan: str | None = None,
+        **plans: Any,
     ) -> None:
         """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
-        are for correlations: see ``twigcast.correlate.engine``."""
+        are for correlations: see ``twigcast.correlate.engine``.
+
+        ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
+        refused.
+
+        With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
+        ``twigcast.relational``."""
         options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
         self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
-        self.engine = self._engine_of()
+        self.engine: Engine | RelationalEngine
+        if engine == "relational":
+            from twigcast.relational.engine import RelationalEngine
+
+            if plans:
+                raise OptionError("bad-engine", f"the relational engine has no option {', '.join(plans)}")
+            self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
+        elif engine != "automaton":
+            hint = "the engines are automaton and relational"
+            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=hint)
+        elif database is not None or plan is not None:
+            raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
+        else:
+            self.engine = self._engine_of(**plans)
         self.correlations = Correlations(
             namespaces=namespaces,
             strategy=strategy,
@@ -92,13 +125,20 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         result: str = "match",
+        deliver_empty: bool = False,
         stream: str | None = None,
     ) -> SubscriptionId:
         """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted.
 
         A filter or transform reads every message that is published here, or only those of ``stream``, which may be one
-        that a correlation makes (PUBLISH). A correlation names its streams itself.
+        that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
+        its empty outer element where a message binds nothing.
         """
+        schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
+        if schema is not None and not is_correlation(query) and stream is None:
+            self.engine.check(Subscription("", query, namespaces, default_namespace))
+            scope = {**self.engine.namespaces, **(namespaces or {})}
+            check(schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
             if id is None:
                 while self._has(self._next_id):
@@ -113,10 +153,17 @@ class Broker:
                     raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
                 self.correlations.add(id, parsed, query)
             else:
-                engine = self.engine if stream is None else self._streams.get(stream) or self._engine_of()
-                engine.add(query, id=id, namespaces=namespaces, default_namespace=default_namespace, result=result)
-                if stream is not None:
-                    self._streams[stream] = engine
+                own = None if stream is None else self._streams.get(stream) or self._engine_of()
+                (self.engine if own is None else own).add(
+                    query,
+                    id=id,
+                    namespaces=namespaces,
+                    default_namespace=default_namespace,
+                    result=result,
+                    deliver_empty=deliver_empty,
+                )
+                if stream is not None and own is not None:
+                    self._streams[stream] = own
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
@@ -134,26 +181,35 @@ class Broker:
             self._subscribers.pop(id, None)
 
     def publish(
-        self, xml: bytes, *, id: str | int | None = None, time: Any = None, stream: str | None = None
+        self,
+        xml: bytes,
+        *,
+        id: str | int | None = None,
+        time: Any = None,
+        stream: str | None = None,
+        failures: list[Failure] | None = None,
     ) -> list[Match]:
         """Matches one message; raises MessageError, with the place, if it cannot be read.
 
         The message's id, where none is given, is the count of messages published so far. ``time`` is when it happened,
         for correlations: a number, a datetime or the text of one; now if it is not given. What correlations publish is
-        matched too, as a message of its own.
+        matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
+        ``failures`` (or logged): the others get theirs.
         """
         number = next(self._published)
         message = number if id is None else id
-        found: list[tuple[str | int, Selected | Correlated]] = [(message, one) for one in self.engine.select(xml)]
+        found: list[tuple[str | int, Selected | Correlated]] = []
+        found += [(message, one) for one in self.engine.select(xml, failures=failures)]
         if stream is not None and stream in self._streams:
-            found += [(message, one) for one in self._streams[stream].select(xml)]
+            found += [(message, one) for one in self._streams[stream].select(xml, failures=failures)]
         if len(self.correlations):
             at = self._now() if time is None else event_time(time)
             outcome = self.correlations.publish(xml, id=message, time=at, stream=stream or "")
             found += [(message, one) for one in outcome.results]
             for made in outcome.derived:
                 if made.stream in self._streams:
-                    found += [(made.id, one) for one in self._streams[made.stream].select(made.xml)]
+                    selected = self._streams[made.stream].select(made.xml, failures=failures)
+                    found += [(made.id, one) for one in selected]
         with self._lock:
             return [self._match(*one) for one in found]
 
@@ -178,12 +234,24 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         dialect: str = "w3c",
-    ) -> Explanation:
+    ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+        scope = {**self.engine.namespaces, **(namespaces or {})}
+        if is_transform(query) and isinstance(self.engine, Engine):
+            plans = self.engine.plans
+            return TransformExplanation(
+                query,
+                namespaces=scope,
+                default_namespace=default_namespace,
+                sharing=plans.sharing,
+                optimize=plans.optimize,
+                schema=plans.schema,
+            )
         return explain(
             query,
-            namespaces={**self.engine.namespaces, **(namespaces or {})},
+            namespaces=scope,
             default_namespace=default_namespace,
             dialect=dialect,
-            engine=self.engine,
+            engine=self.engine if isinstance(self.engine, Engine) else None,
         )
+

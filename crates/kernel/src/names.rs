@@ -155,6 +155,12 @@ impl Names {
         sym
     }
 
+    /// The symbol of a name in a namespace that has a number.
+    pub fn intern_in(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
+        let uri = self.uris.get(ns.0 as usize).cloned().unwrap_or_default();
+        self.intern(attribute, &uri, Some(local))
+    }
+
     fn grow(&mut self) {
         let old = std::mem::take(&mut self.slots);
         self.slots = vec![EMPTY; old.len() * 2];

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
 from twigcast.cli.inputs import as_json
-from twigcast.cli.options import OneOf, namespace_options, predicates_option
-from twigcast.cli.transforms import TransformExplanation
+from twigcast.cli.options import OneOf, namespace_options, predicates_option, schema_option
+from twigcast.cli.relational import check_options, engine_options, explain_relational
 from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
-from twigcast.lang.flwr import is_transform
+from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.xscl import is_correlation, parse_correlation
+from twigcast.schema import Schema
+from twigcast.schema.check import never_matches
 from twigcast.subscriptions import compile_file, read_subscriptions
+from twigcast.transform.explanation import OPTIMIZE, SHARING, TransformExplanation
 
 EPILOG = """\b
 Examples:
@@ -23,42 +29,93 @@ Examples:
   twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
   twigcast explain --format json '//a/following::b'
   twigcast explain 'S//a->x[id->i] FOLLOWED BY{i = j, 5 min} S//b->y[id->j]'
+  twigcast explain --engine relational '/stock[symbol = "IBM"][price > 50]'
   twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
+  twigcast explain --schema book.dtd --format svg '<t>{ for $s in //section return $s/title }</t>' > plan.svg
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("query")
 @click.option("-s", "--subscriptions", metavar="FILE", help="Also tell what it shares with how many of these.")
-@click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
+@click.option(
+    "--format",
+    "format",
+    type=OneOf(["text", "json", "dot", "svg"]),
+    default="text",
+    show_default=True,
+    help="Output; dot and svg are pictures of a transform's plan.",
+)
+@schema_option("Tell if no message of this DTD or XML Schema can match, and plan a transform for such messages.")
+@click.option("--sharing", type=OneOf(SHARING), default="FWR", show_default=True, help="How much plans share.")
+@click.option("--optimize", type=OneOf(OPTIMIZE), help="What a transform's plan may rely on.  [default: all there is]")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
 @predicates_option
+@engine_options
 @namespace_options
 def explain(
     query: str,
     subscriptions: str | None,
     format: str,
+    schema: Schema | None,
+    sharing: str,
+    optimize: str | None,
     dialect: str,
     predicates: str,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
+    references: tuple[str, ...],
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
-    found: Explanation | TransformExplanation | CorrelationExplanation
+    check_options(engine, database=database, plan=plan, reference=references)
+    if engine == "relational":
+        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "references": references}
+        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
-    if is_correlation(query):
-        _show(_correlation(query, subscriptions, dict(namespaces)), format)
-        return
-    if subscriptions is not None:
+    if subscriptions is not None and not is_correlation(query):
         file = read_subscriptions(subscriptions)
         compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
         others = file.subscriptions
+    found: Explanation | TransformExplanation | CorrelationExplanation
+    told: dict[str, object]
+    more: list[tuple[str, list[str]]] = []
+    scope = dict(namespaces)
     if is_transform(query):
-        found = TransformExplanation(query, namespaces=dict(namespaces))
-    else:
-        found = explained(
-            query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others, predicates=predicates
+        among = None
+        if others is not None:
+            among = [
+                parse_transform(one.query, {**scope, **(one.namespaces or {})}, one.default_namespace)
+                for one in others
+                if is_transform(one.query)
+            ]
+        found = TransformExplanation(
+            query, namespaces=scope, sharing=sharing, optimize=optimize, schema=schema, among=among
         )
-    _show(found, format)
+        told = found.as_dict()
+    elif format in ("dot", "svg"):
+        raise click.UsageError("only transforms have a plan of operators to draw")
+    elif is_correlation(query):
+        found = _correlation(query, subscriptions, scope)
+        told = found.as_dict()
+    else:
+        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=others, predicates=predicates)
+        told = found.as_dict()
+        never = None if schema is None else never_matches(schema, query, namespaces=scope, dialect=dialect)
+        if schema is not None:
+            told["never"] = never and {"text": never.text, "hint": never.hint}
+        if never is not None:
+            more.append(("never", str(never).partition(": ")[2].splitlines()))
+    if format == "json":
+        click.echo(as_json(told))
+    elif format == "text":
+        _print([*found.sections(), *more])
+    else:
+        assert isinstance(found, TransformExplanation)
+        click.echo(found.svg() if format == "svg" else found.dot())
 
 
 def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, str]) -> CorrelationExplanation:
@@ -73,19 +130,12 @@ def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, st
     return explain_correlation(query, namespaces=namespaces, others=others)
 
 
-def _show(found: Explanation | TransformExplanation | CorrelationExplanation, format: str) -> None:
-    if format == "json":
-        click.echo(as_json(found.as_dict()))
-    else:
-        _print(found)
-
-
-def _print(explanation: Explanation | TransformExplanation | CorrelationExplanation) -> None:
+def _print(sections: Iterable[tuple[str, list[str]]]) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
-    for heading, lines in explanation.sections():
+    for heading, lines in sections:
         for i, line in enumerate(lines):
             text = Text(f"{heading if i == 0 else '':<12}", style="bold")
             text.append(line, style="not bold")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, Protocol
 
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.chunk.run import Options, cores
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
+from twigcast.cli.large import ABOVE, LargeFiles, complaints, is_large
 from twigcast.cli.options import (
     OneOf,
+    Size,
     format_option,
     limit_options,
     limits_from,
@@ -21,7 +25,9 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
+from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
 from twigcast.lang.flwr import is_transform
@@ -37,11 +43,12 @@ Examples:
   curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
   twigcast match -s correlations.jsonl --stream S --time '/*/@t' messages/
   twigcast match -s correlations.jsonl --stream payments=in/ --stream returns=back/ --time //CreDtTm
+  twigcast match --engine relational --database duckdb:///rules.db messages/
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
   .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
-           "result": "match" | "nodes" | "fragments", "stream": "name"}
+           "result": "match" | "nodes" | "fragments", "deliver_empty": true | false, "stream": "name"}
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -54,7 +61,7 @@ class Output(Protocol):
 
 
 @click.command(epilog=EPILOG)
-@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
+@click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, metavar="MESSAGE...")
 @click.option(
     "--result",
@@ -63,19 +70,29 @@ class Output(Protocol):
     show_default=True,
     help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
 )
+@click.option(
+    "--chunk-above",
+    type=Size(),
+    default=ABOVE,
+    metavar="N",
+    help=f"Files with more bytes, and compressed ones, are matched in parts (twigcast chunk).  [default: {ABOVE}]",
+)
 @format_option("jsonl", "table")
 @correlation_options
 @namespace_options
 @mode_option
 @predicates_option
+@plan_options
+@engine_options
 @limit_options
 @click.pass_context
 def match(
     ctx: click.Context,
     /,
-    subscriptions: str,
+    subscriptions: str | None,
     messages: tuple[str, ...],
     result: str,
+    chunk_above: int,
     format: str,
     stream: tuple[str, ...],
     time: str | None,
@@ -84,7 +101,13 @@ def match(
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
-    **limits: int | None,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
+    references: tuple[str, ...],
+    **others: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
@@ -99,15 +122,25 @@ def match(
     messages = streams.names
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
+    check_options(engine, database=database, plan=plan, reference=references)
+    plans = {name: others.pop(name) for name in NAMES}
+    options: dict[str, Any]
+    if engine == "relational":
+        options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
+        options |= {"references": references}
+        options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
+        return match_relational(ctx, subscriptions, messages, format, result, **options)
+    if subscriptions is None:
+        raise click.UsageError("Missing option '-s' / '--subscriptions'.")
     file = read_subscriptions(subscriptions, result=result)
-    options = {"mode": mode, "predicates": predicates}
+    options = {"mode": mode, "predicates": predicates, **plans}
     if streams.are_asked_for or reads_streams(file):
         broker = compile_broker(
-            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(limits), **options
+            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
         )
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
+    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
@@ -117,11 +150,19 @@ def match(
         output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
     report = Report(progress)
     matched = False
-    for batch in batches(read(names)):
-        for part, found in _match(engine, batch, report, selecting):
-            matched |= len(found.column("matches").flatten()) > 0
-            output.add(part, found)
-        progress.advance(len(batch))
+    chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
+    for large, some in groupby(names, lambda name: is_large(name, chunk_above)):
+        for name in some if large else ():
+            done = chunked.match(str(name))
+            report.broken(complaints(str(name), done))
+            matched |= bool(done.answers)
+            output.add([str(name)], chunked.record(done))
+            progress.advance(1)
+        for batch in () if large else batches(read(some)):
+            for part, found in _match(compiled, batch, report, selecting):
+                matched |= len(found.column("matches").flatten()) > 0
+                output.add(part, found)
+            progress.advance(len(batch))
     progress.clear()
     output.close()
     ctx.exit(2 if report.errors else 0 if matched else 1)
@@ -161,6 +202,11 @@ class Report:
     def bad(self, name: str, error: dict[str, Any]) -> None:
         self.errors += 1
         self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
+
+    def broken(self, lines: list[str]) -> None:
+        self.errors += len(lines)
+        for line in lines:
+            self._progress.say(line)
 
     def unreadable(self, messages: list[Message | Unreadable]) -> None:
         for message in messages:

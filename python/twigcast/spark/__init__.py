@@ -7,6 +7,7 @@ from twigcast.spark.live import LiveSet
 from twigcast.spark.session import session
 from twigcast.spark.sinks.outbox import Counts
 from twigcast.spark.stages.match import Matched, match
+from twigcast.spark.stages.relational import match_relational
 from twigcast.spark.stages.snapshot import Snapshot, publish
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "correlate",
     "deliver",
     "match",
+    "match_relational",
     "pipeline",
     "publish",
     "read",

@@ -24,6 +24,7 @@ from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.failures import cause
 from twigcast.spark.jars import kafka_connector
 from twigcast.spark.live import LiveSet, Published
+from twigcast.spark.publishers import Publishers
 from twigcast.spark.session import session
 from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
 from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver, unnameable
@@ -32,7 +33,7 @@ from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
-from twigcast.spark.stages.validity import ANYTHING, Validity
+from twigcast.spark.stages.validity import Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,22 +73,13 @@ class Watch:
     """While what the run has can still be asked."""
 
 
-def validity_of(settings: config.Pipeline, stream: str) -> Validity:
-    """Whether messages of a stream have to be valid; plans rely on no schema, so that others need no check."""
-    of = settings.streams.get(stream)
-    publisher = None if of is None or of.publisher is None else settings.publishers[of.publisher]
-    if publisher is None or publisher.on_invalid != "reject":
-        return ANYTHING
-    return Validity(str(publisher.schema_file.resolve()))
-
-
 def check(settings: config.Pipeline) -> None:
     """What can be found wrong without starting anything: folders, paths, record names."""
     for name, stream in settings.streams.items():
         try:
             event_time_of(stream).check()
             if stream.publisher is not None:
-                Validity(str(settings.publishers[stream.publisher].schema_file)).check()
+                Validity((str(settings.publishers[stream.publisher].schema_file),)).check()
             if isinstance(stream, config.Directory):
                 check_inbox(local_folder(stream))
                 if stream.messages == "records":
@@ -166,10 +158,11 @@ class Run:
         warn(settings)
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
-            store = stack.enter_context(Store.open(settings.store.url))
+            store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
             for name, of in logs.items():
                 _check_state(of, state.checkpoints / name)
+            self.publishers = Publishers(settings, store)
             self.runner = Runner(settings, store)
             self._stack = stack
             self.spark = spark = self._session()
@@ -327,7 +320,7 @@ class StreamRun:
                 published.shards[0],
                 writer,
                 self.archive,
-                validity=validity_of(self.run.settings, self.name),
+                validity=self.run.publishers.validity(self.name, published.version),
             )
             counts = commit_batch(frame, task, published, self.log, batch)
             self._tell(batch, counts, time.monotonic() - began, published)

@@ -14,7 +14,7 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xscl import is_correlation, parse_correlation
-from twigcast.results import check_result
+from twigcast.results import check_deliver_empty, check_result
 from twigcast.shape import Shapes, Template, scope_of
 from twigcast.store.records import SubscriptionRecord
 
@@ -68,6 +68,7 @@ class FilterChecker:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {record.dialect!r}", hint=hint)
         check_result(record.result)
+        check_deliver_empty(record.deliver_empty, is_transform=False)
         namespaces, selects = record.namespaces or {}, record.result != "match"
         compiler = compiler_for(namespaces, record.default_namespace)
         if not selects and "[" not in record.query and compiler.fast(record.query) is not None:

@@ -1,0 +1,96 @@
+"""What the engine asks of a database, and the databases by their URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from twigcast.errors import OptionError
+from twigcast.relational.statements import Dialect
+
+SAX_PARSE_RESULT = "sax_parse_result"
+
+
+class Database(Protocol):
+    """Statements are in the SQL that DuckDB and PostgreSQL share; parameters are ``?``."""
+
+    dialect: Dialect
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None: ...
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    def table(self, name: str) -> pa.Table:
+        """All of a table."""
+
+    def insert(self, table: str, rows: pa.Table) -> None:
+        """Appends rows, by the names of their columns."""
+
+    def change(self) -> AbstractContextManager[None]:
+        """A transaction that is alone in changing the tables; all of it is done, or nothing."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """What is read within is of one state."""
+
+    def match(self, statement: str, shreds: pa.Table) -> pa.Table:
+        """Runs a statement over the rows of messages."""
+
+    def has_tables(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+def script(name: str) -> Iterator[str]:
+    """The statements of a file in ``sql/``, one by one."""
+    text = (files("twigcast.relational") / "sql" / name).read_text(encoding="utf-8")
+    if "$$" in text:
+        yield text
+        return
+    lines = [line.partition("--")[0] for line in text.splitlines()]
+    yield from (part.strip() for part in "\n".join(lines).split(";") if part.strip())
+
+
+def open_database(url: str | None, *, threads: int | None = None) -> Database:
+    """``duckdb:///file`` or ``duckdb://`` (in memory), ``postgresql://…``, ``spark``; None is DuckDB in memory."""
+    if url is None or url.startswith("duckdb:"):
+        _need("duckdb", "duckdb")
+        from twigcast.relational.duckdb_database import DuckDB
+
+        return DuckDB(_file(url), threads=threads)
+    if url.startswith(("postgresql:", "postgres:")):
+        _need("psycopg", "postgres")
+        from twigcast.relational.postgresql_database import PostgreSQL
+
+        return PostgreSQL(url)
+    if url == "spark":
+        _need("pyspark", "spark")
+        _need("duckdb", "duckdb")
+        # by name: what is above this layer may know of it, not the other way round
+        database: Database = import_module("twigcast.spark.relational").SparkSQL()
+        return database
+    raise OptionError(
+        "bad-database",
+        f"{url!r} names no database",
+        hint="use duckdb:///file.db, postgresql://user@host/name or spark",
+    )
+
+
+def _file(url: str | None) -> str | None:
+    """As SQLAlchemy has it: three slashes and a relative path, four and an absolute one."""
+    rest = (url or "duckdb://").removeprefix("duckdb:")
+    if rest in ("", "//", "///", "///:memory:"):
+        return None
+    if not rest.startswith("///"):
+        raise OptionError("bad-database", f"{url!r} names no file", hint="write duckdb:///file.db")
+    return rest.removeprefix("///")
+
+
+def _need(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise OptionError("no-database", f"the package {module} is missing", hint=f"pip install 'twigcast[{extra}]'")

@@ -1,0 +1,548 @@
+"""The relational engine: subscriptions as tables, matching as joins, on a database of one's choice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from threading import RLock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.engine import DIALECTS, Failure, Subscription, SubscriptionId, _check, _columns, _message
+from twigcast.errors import OptionError, QueryError, Span
+from twigcast.ids import is_id
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.names import check_namespaces
+from twigcast.limits import Limits
+from twigcast.relational import compile as compiling
+from twigcast.relational import reference as references
+from twigcast.relational.cost import Cost, choose, measure
+from twigcast.relational.database import Database, open_database
+from twigcast.relational.load import Conjunction, Loader, Predicate, delete_conjunction
+from twigcast.relational.migrate import create, migrate
+from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
+from twigcast.relational.refuse import Refused, refusal
+from twigcast.relational.state import Points, State, br_info
+from twigcast.relational.statements import Dialect, Layout, match_statement
+from twigcast.results import Selected, check_result
+from twigcast.shape import Shapes, Template, scope_of
+
+# Subscriptions that are on their way into the tables at one time.
+CHUNK = 50_000
+# Shapes of unrolled rows that get a join of their own, if they have this many rows.
+OWN_JOINS, OWN_JOIN_ROWS = 16, 1_000
+
+
+class RelationalEngine:
+    """All subscriptions, in a database; messages are matched by one statement per batch.
+
+    ``database`` is a URL (see ``open_database``) or a Database; ``plan`` one of ``PLANS`` or ``auto``, which a database
+    that has tables already has chosen: there it must be the same, or None.
+    """
+
+    def __init__(
+        self,
+        database: str | Database | None = None,
+        *,
+        plan: str | None = None,
+        unroll: int = UNROLL,
+        buckets: int = BUCKETS,
+        namespaces: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if limits is not None and not isinstance(limits, Limits):
+            raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
+        check_namespaces(namespaces)
+        if plan not in (None, AUTO):
+            Plan(plan, unroll, buckets)
+        self.namespaces = dict(namespaces or {})
+        self.limits = limits or Limits()
+        self._limits = self.limits.of_kernel()
+        self._shapes = Shapes()
+        self._compiled: dict[Template, tuple[compiling.Conjunction, ...]] = {}
+        self._lock = RLock()
+        self._statement: tuple[int, str] | None = None
+        self.database = open_database(database) if database is None or isinstance(database, str) else database
+        self._auto = plan in (None, AUTO)
+        if self.database.has_tables():
+            migrate(self.database)
+        else:
+            create(self.database, Plan("unroll" if plan in (None, AUTO) else str(plan), unroll, buckets))
+        self.plan = self._read_plan()
+        if plan not in (None, AUTO, self.plan.name):
+            if len(self):
+                raise OptionError(
+                    "other-plan",
+                    f"the database holds its subscriptions for the plan {self.plan.name!r}, not {plan!r}",
+                    hint="leave the plan out, or load the subscriptions into another database",
+                )
+            self._replan(Plan(str(plan), unroll, buckets))
+        self._state: State | None = None
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __len__(self) -> int:
+        return int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0])
+
+    def __contains__(self, id: SubscriptionId) -> bool:
+        return is_id(id) and bool(self._numbers(id))
+
+    def _numbers(self, id: SubscriptionId) -> list[int]:
+        found = self.database.rows(
+            "SELECT number FROM query_subscription WHERE id = ? AND whole = ?", [str(id), isinstance(id, int)]
+        )
+        return [number for (number,) in found]
+
+    def numbers(self) -> Iterator[tuple[int, SubscriptionId]]:
+        """The numbers of the subscriptions, in the order in which they came, and their ids."""
+        for number, id, whole in self.database.rows("SELECT number, id, whole FROM query_subscription ORDER BY number"):
+            yield number, int(id) if whole else id
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        """All of them, in the order in which they came."""
+        for id, whole, query, scope in self.database.rows(
+            "SELECT id, whole, query, scope FROM query_subscription ORDER BY number"
+        ):
+            values = json.loads(scope)
+            yield Subscription(int(id) if whole else id, query, *values)
+
+    def _read_plan(self) -> Plan:
+        ((name, unroll, buckets),) = self.database.rows("SELECT plan, unroll, buckets FROM relational_meta")
+        return Plan(name, unroll, buckets)
+
+    def _replan(self, plan: Plan) -> None:
+        with self.database.change():
+            self.database.execute("DROP TABLE predicate_unroll")
+            create(self.database, plan, again=True)
+        self.plan = plan
+
+    # -- subscribing
+
+    def add(
+        self,
+        query: str,
+        *,
+        id: SubscriptionId | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        default_namespace: str | None = None,
+        dialect: str = "w3c",
+        result: str = "match",
+        deliver_empty: bool = False,
+    ) -> SubscriptionId:
+        """Adds one subscription and returns its id, which is the next free number if none is given."""
+        with self._lock:
+            if id is None:
+                id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1
+                while id in self:
+                    id += 1
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty)])
+        return id
+
+    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
+        """Adds all of them or, if one cannot be accepted, none."""
+        rest = iter(subscriptions)
+        some = list(islice(rest, CHUNK))
+        if not some:
+            return
+        with self._lock:
+            if self._auto:
+                self._choose(some)
+            try:
+                with self.database.change():
+                    state = self._current()
+                    ((next_id,),) = self.database.rows("SELECT next_id FROM relational_meta")
+                    loader = Loader(self.database, self.plan, next_id)
+                    state.read_tag_paths()
+                    state.shredder.news()
+                    while some:
+                        self._enter(some, state, loader)
+                        some = list(islice(rest, CHUNK))
+                    state.write_news(state.shredder.news())
+                    self._changed(state, loader.next_id)
+            except BaseException:
+                self._state = None
+                raise
+
+    def _changed(self, state: State, next_id: int | None = None) -> None:
+        if next_id is not None:
+            self.database.execute("UPDATE relational_meta SET next_id = ?", [next_id])
+        self.database.execute("UPDATE relational_meta SET changes = changes + 1")
+        ((state.changes,),) = self.database.rows("SELECT changes FROM relational_meta")
+
+    def _choose(self, subscriptions: list[Subscription]) -> None:
+        """The plan, by what the first of the subscriptions look like; once there are some, it stays."""
+        if not len(self):
+            self._auto = False
+            sample = [rows for s in subscriptions[:1000] for rows in self.compile(s)]
+            best = choose(measure(sample, self.plan, len(subscriptions)))
+            if best != self.plan.name:
+                self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
+        self._auto = False
+
+    def compile(self, s: Subscription) -> list[list[compiling.Row]]:
+        """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
+        if not isinstance(s.query, str):
+            raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
+        if s.dialect not in DIALECTS:
+            hint = f"the dialects are {', '.join(DIALECTS)}"
+            raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
+        check_result(s.result)
+        if s.result != "match":
+            hint = "the relational engine tells which messages match; leave the result out"
+            raise OptionError("bad-result", f"the relational engine gives no {s.result}", hint=hint)
+        if is_transform(s.query):
+            text = "a transform makes new messages, which tables do not"
+            hint = "leave --engine relational out"
+            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
+        check_namespaces(s.namespaces, s.default_namespace)
+        namespaces = {**self.namespaces, **(s.namespaces or {})}
+        query = s.query
+        if "$" in query:
+            query = references.as_literals(query, self._references())
+        template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
+        found = self._compiled.get(template)
+        if found is None:
+            found = compiling.conjunctions(template, s.query, namespaces)
+            if template.kept:
+                self._compiled[template] = found
+        try:
+            made = [compiling.rows(conjunction, constants) for conjunction in found]
+            if query is not s.query and references.named(query) != references.used(made):
+                raise Refused("reference")
+        except Refused as error:
+            raise refusal(error.what, query, namespaces) from None
+        return [rows for rows in made if rows is not None]
+
+    def _references(self) -> list[str]:
+        return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
+
+    def register(self, name: str, data: Any) -> None:
+        """Reference data for ``path = $name.column``: a CSV or Parquet file, a table of Arrow, pandas or Spark, or
+        ``table:NAME``, a table of the database. Registered again, it takes the place of the old one."""
+        columns = references.columns_of(name, data, self.database)
+        with self._lock, self.database.change():
+            for reference in self._references():
+                if reference.startswith(f"{name}."):
+                    self.database.execute("DELETE FROM reference_value WHERE reference = ?", [reference])
+                    self.database.execute("DELETE FROM reference_column WHERE reference = ?", [reference])
+            texts = pa.array(list(columns), pa.string())
+            self.database.insert("reference_column", pa.table({"reference": texts}))
+            for reference, values in columns.items():
+                names = pa.array([reference] * len(values), pa.string())
+                self.database.insert("reference_value", pa.table({"reference": names, "value": values}))
+            self.database.execute("UPDATE relational_meta SET changes = changes + 1")
+
+    def check(self, s: Subscription) -> None:
+        """Raises what ``add`` would raise for its query."""
+        self.compile(s)
+
+    def _enter(self, subscriptions: list[Subscription], state: State, loader: Loader) -> None:
+        self._check_ids([s.id for s in subscriptions])
+        numbers: list[int] = []
+        alternatives: list[tuple[int, int]] = []
+        compiled: list[tuple[int, list[compiling.Row]]] = []
+        paths: dict[str, bool] = {}
+        for s in subscriptions:
+            number = loader.next_id
+            numbers.append(number)
+            loader.next_id += 1
+            for i, rows in enumerate(self.compile(s)):
+                sub_id = number
+                if i:
+                    sub_id = loader.next_id
+                    loader.next_id += 1
+                    alternatives.append((sub_id, number))
+                compiled.append((sub_id, rows))
+                for row in rows:
+                    valued = row.op != compiling.EXISTS
+                    if valued or row.path not in paths:
+                        paths[row.path] = valued
+        known = state.enter_paths(paths)
+        conjunctions, branches = [], []
+        for sub_id, rows in compiled:
+            conjunctions.append(Conjunction(sub_id, [Predicate(known[r.path], r.op, r.value, r.number) for r in rows]))
+            branches += [(sub_id, i, known[r.path], r) for i, r in enumerate(rows, 1) if r.points]
+        loader.store(conjunctions)
+        self._enter_branches(branches, state)
+        scopes = [
+            json.dumps([s.namespaces and dict(s.namespaces), s.default_namespace, s.dialect]) for s in subscriptions
+        ]
+        table = pa.table(
+            {
+                "number": pa.array(numbers, pa.int64()),
+                "id": [str(s.id) for s in subscriptions],
+                "whole": [isinstance(s.id, int) for s in subscriptions],
+                "query": [s.query for s in subscriptions],
+                "scope": scopes,
+            }
+        )
+        self.database.insert("query_subscription", table)
+        if alternatives:
+            subs, of = zip(*alternatives, strict=True)
+            self.database.insert("query_alternative", pa.table({"sub_id": subs, "number": of}))
+
+    def _enter_branches(self, branches: list[tuple[int, int, int, compiling.Row]], state: State) -> None:
+        if not branches:
+            return
+        wanted: dict[tuple[int, Points], None] = dict.fromkeys((path, row.points) for _, _, path, row in branches)
+        known = state.enter_branches(wanted)
+        table = pa.table(
+            {
+                "sub_id": pa.array([sub for sub, *_ in branches], pa.int64()),
+                "branch": pa.array([i for _, i, *_ in branches], pa.int32()),
+                "linear_path_id": pa.array([path for _, _, path, _ in branches], pa.int32()),
+                "op": [row.op for *_, row in branches],
+                "value": [row.value for *_, row in branches],
+                "number": pa.array([row.number for *_, row in branches], pa.float64()),
+                "br_info_id": pa.array([known[path, br_info(row.points)] for _, _, path, row in branches], pa.int32()),
+            }
+        )
+        self.database.insert("query_branch_point", table)
+
+    def _check_ids(self, ids: list[SubscriptionId]) -> None:
+        seen = set()
+        for id in ids:
+            if not is_id(id):
+                raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
+            if id in seen:
+                raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
+            seen.add(id)
+        db = self.database
+        db.execute("CREATE TEMP TABLE new_subscription (id TEXT, whole BOOLEAN)")
+        columns = {"id": [str(id) for id in ids], "whole": [isinstance(id, int) for id in ids]}
+        db.insert("new_subscription", pa.table(columns))
+        found = db.rows(
+            "SELECT s.id, s.whole FROM query_subscription s"
+            " JOIN new_subscription n ON n.id = s.id AND n.whole = s.whole LIMIT 1"
+        )
+        db.execute("DROP TABLE new_subscription")
+        for id, whole in found:
+            raise OptionError("duplicate-id", f"there is a subscription {int(id) if whole else id!r} already")
+
+    def remove(self, id: SubscriptionId) -> None:
+        self.remove_many([id])
+
+    def remove_many(self, ids: Iterable[SubscriptionId]) -> None:
+        """Removes all of them or, if one is not there, none."""
+        with self._lock:
+            try:
+                with self.database.change():
+                    for id in ids:
+                        numbers = self._numbers(id) if is_id(id) else []
+                        if not numbers:
+                            raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
+                        self._remove(numbers[0])
+                    self._changed(self._current())
+            except BaseException:
+                self._state = None
+                raise
+
+    def _remove(self, number: int) -> None:
+        db = self.database
+        others = db.rows("SELECT sub_id FROM query_alternative WHERE number = ?", [number])
+        for sub_id in (number, *(sub_id for (sub_id,) in others)):
+            delete_conjunction(db, sub_id)
+        db.execute("DELETE FROM query_alternative WHERE number = ?", [number])
+        db.execute("DELETE FROM query_subscription WHERE number = ?", [number])
+
+    def gc(self) -> dict[str, int]:
+        """Deletes paths, branches, tag paths and shapes that no subscription uses any more; says how many of each."""
+        uses = "SELECT linear_path_id FROM query_predicate UNION SELECT linear_path_id FROM query_branch_point"
+        if self.plan.unrolls:
+            for i in range(1, self.plan.unroll + 1):
+                uses += f" UNION SELECT path{i} FROM predicate_unroll"
+        orphans = {
+            "linear_path_br_info": "br_info_id NOT IN (SELECT br_info_id FROM query_branch_point)",
+            "query_linear_path": f"id NOT IN ({uses})",
+            "path_match": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
+            "tagpath_br_info": "br_info_id NOT IN (SELECT br_info_id FROM linear_path_br_info)",
+            "tagpath_map": "tagpath_id NOT IN (SELECT tagpath_id FROM path_match)",
+            "query_bucket": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
+            "unroll_shape": "shape NOT IN (SELECT shape FROM predicate_unroll)",
+        }
+        removed = {}
+        with self._lock:
+            self._state = None  # numbers are free to mean other things from now on
+            with self.database.change():
+                for table, condition in orphans.items():
+                    ((removed[table],),) = self.database.rows(f"SELECT count(*) FROM {table} WHERE {condition}")
+                    if removed[table]:
+                        self.database.execute(f"DELETE FROM {table} WHERE {condition}")
+                self.database.execute("UPDATE relational_meta SET changes = changes + 1")
+        return removed
+
+    # -- matching
+
+    def _current(self) -> State:
+        """What this process knows of the tables, as they are now."""
+        ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
+        if self._state is None or self._state.changes != changes or self._state.is_large:
+            self._state = State(self.database, changes)
+            self._statement = None
+        return self._state
+
+    def match(self, xml: bytes) -> list[SubscriptionId]:
+        """The ids of the subscriptions that one message satisfies, in the order in which they came."""
+        xml = _message(xml)
+        found, errors = self.match_rows(pa.array([xml], pa.large_binary()))
+        error = errors[0].as_py()
+        if error is not None:
+            _check((error["code"], error["text"], error["line"], error["column"], error["offset"]))
+        return self.ids_of(found.column("number").to_pylist())
+
+    def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
+        """As ``Engine.select`` has it; joins try every subscription, so there are no failures."""
+        return [Selected(id) for id in self.match(xml)]
+
+    def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Matches the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
+        else strings) and ``error``, as ``Engine.match_batch`` has it."""
+        ids, xml = _columns(batch)
+        found, errors = self.match_rows(xml)
+        named = self.ids_of(found.column("number").to_pylist())
+        is_whole = all(isinstance(id, int) for id in named)
+        lists: list[list[Any]] = [[] for _ in range(len(xml))]
+        for row, id in zip(found.column("event_id").to_pylist(), named, strict=True):
+            lists[row].append(id if is_whole else str(id))
+        matches = pa.array(lists, pa.list_(pa.int64() if is_whole else pa.string()))
+        return pa.RecordBatch.from_arrays([ids, matches, errors], ["id", "matches", "error"])
+
+    def match_rows(self, xml: pa.Array) -> tuple[pa.Table, pa.Array]:
+        """Matches as rows, sorted: ``event_id`` (place in the column) and ``number`` of the subscription; and what is
+        wrong with each message, null where nothing is."""
+        tables: list[pa.Table] = []
+        errors: list[pa.Array] = []
+        start = 0
+        while start < len(xml) or not errors:
+            found, refused, start = self._match(xml, start)
+            tables.append(found)
+            errors.append(refused)
+        table = pa.concat_tables(tables)
+        return table, pa.concat_arrays(errors)
+
+    def _match(self, xml: pa.Array, start: int) -> tuple[pa.Table, pa.Array, int]:
+        with self._lock:
+            while True:
+                with self.database.reading():
+                    state = self._current()
+                    rows, errors, end = state.shredder.shred(xml, start, self._limits)
+                    news = state.shredder.news()
+                    if not (news[0] or news[1]):
+                        found = self.database.match(self.statement(), _table(pa.array(rows), state))
+                        break
+                self._write(state, news)
+        found = found.rename_columns(["event_id", "number"])
+        return found.sort_by([("event_id", "ascending"), ("number", "ascending")]), pa.array(errors), end
+
+    def _write(self, state: State, news: tuple[list[Any], list[Any]]) -> None:
+        """New tag paths, unless the linear paths that they were compared with are not all any more."""
+        try:
+            with self.database.change():
+                ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
+                if changes == state.changes:
+                    state.write_news(news)
+                else:
+                    self._state = None
+        except BaseException:
+            self._state = None
+            raise
+
+    def learn(self, tag_paths: Iterable[str]) -> None:
+        """Enters tag paths that were seen elsewhere."""
+        texts = list(tag_paths)
+        with self._lock:
+            while True:
+                state = self._current()
+                for text in texts:
+                    state.shredder.add_tag_path(text)
+                news = state.shredder.news()
+                if not (news[0] or news[1]):
+                    return
+                self._write(state, news)
+
+    def named(self) -> pa.Table:
+        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        rows = list(self.numbers())
+        is_whole = all(isinstance(id, int) for _, id in rows)
+        ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
+        return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
+
+    def statement(self, dialect: Dialect | None = None) -> str:
+        """The SQL that matches a batch, for what is in the tables now; in another dialect, if it runs elsewhere."""
+        if dialect is not None:
+            return match_statement(dialect, self._layout())
+        ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
+        if self._statement is None or self._statement[0] != changes:
+            self._statement = changes, match_statement(self.database.dialect, self._layout())
+        return self._statement[1]
+
+    def _layout(self) -> Layout:
+        def some(table: str) -> bool:
+            return bool(self.database.rows(f"SELECT 1 FROM {table} LIMIT 1"))
+
+        shapes: list[tuple[int, str]] = []
+        others = False
+        if self.plan.unrolls:
+            counts = self.database.rows(
+                "SELECT u.shape, s.signature, count(*) AS n FROM predicate_unroll u JOIN unroll_shape s"
+                " ON s.shape = u.shape GROUP BY u.shape, s.signature ORDER BY n DESC, u.shape"
+            )
+            large = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
+            shapes = [one for one in large if not one[1].endswith(compiling.IN)]
+            others = len(counts) > len(shapes)
+        return Layout(
+            unroll=self.plan.unroll if self.plan.unrolls else 0,
+            chains=some("query_predicate"),
+            branches=some("query_branch_point"),
+            alternatives=some("query_alternative"),
+            references=some("reference_value"),
+            shapes=tuple(shapes),
+            others=others,
+        )
+
+    def ids_of(self, numbers: Sequence[int]) -> list[SubscriptionId]:
+        """The ids of subscriptions by number."""
+        known = self._named(set(numbers), "id, whole")
+        return [int(known[n][0]) if known[n][1] else known[n][0] for n in numbers if n in known]
+
+    def queries_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        return {number: query for number, (query,) in self._named(set(numbers), "query").items()}
+
+    def _named(self, numbers: set[int], columns: str) -> dict[int, tuple[Any, ...]]:
+        if not numbers:
+            return {}
+        db = self.database
+        if len(numbers) <= 100:
+            places = ", ".join("?" * len(numbers))
+            rows = db.rows(
+                f"SELECT number, {columns} FROM query_subscription WHERE number IN ({places})", list(numbers)
+            )
+        else:
+            with db.change():
+                db.execute("CREATE TEMP TABLE wanted (number BIGINT)")
+                db.insert("wanted", pa.table({"number": pa.array(list(numbers), pa.int64())}))
+                names = ", ".join(f"s.{name.strip()}" for name in columns.split(","))
+                rows = db.rows(
+                    f"SELECT s.number, {names} FROM query_subscription s JOIN wanted w ON w.number = s.number"
+                )
+                db.execute("DROP TABLE wanted")
+        return {row[0]: row[1:] for row in rows}
+
+    def costs(self) -> list[Cost]:
+        """The estimated costs of all plans for what is in the tables, cheapest first (relational §4)."""
+        return measure(
+            [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)], self.plan, len(self)
+        )
+
+
+def _table(shreds: pa.StructArray, state: State) -> pa.Table:
+    """The rows of messages as the tables number tag paths."""
+    columns = dict(zip((field.name for field in shreds.type), shreds.flatten(), strict=True))
+    columns["tagpath_id"] = state.ids_of(columns.pop("tagpath"))
+    columns["event_id"] = columns["event_id"].cast(pa.int32())
+    columns["number"] = pc.add(columns["number"], 0.0)  # -0 is 0
+    return pa.table(columns)
