@@ -254,4 +254,3 @@ class Broker:
             dialect=dialect,
             engine=self.engine if isinstance(self.engine, Engine) else None,
         )
-
