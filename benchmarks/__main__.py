@@ -6,7 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
+from benchmarks import (
+    corpora,
+    filtering,
+    pipeline,
+    predicates,
+    reading,
+    registration,
+    relational,
+    report,
+    stock,
+    updates,
+)
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -21,6 +32,7 @@ BENCHMARKS = {
     "predicates": predicates.lines,
     "stock": stock.lines,
     "registration": registration.lines,
+    "relational": relational.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -12,7 +12,9 @@ from twigcast.errors import OptionError
 from twigcast.experiments.report import Report, Table, show
 
 # experiment -> its line in --help; each is a module of twigcast.experiments with run(quick, say) -> Report
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "relational": "Stock quotes and a recursive vocabulary in a database, plan by plan.",
+}
 
 EPILOG = """\b
 Examples:
