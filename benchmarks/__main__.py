@@ -9,6 +9,8 @@ from pathlib import Path
 from benchmarks import (
     corpora,
     filtering,
+    joins,
+    large,
     pipeline,
     predicates,
     reading,
@@ -33,6 +35,8 @@ BENCHMARKS = {
     "stock": stock.lines,
     "registration": registration.lines,
     "relational": relational.lines,
+    "joins": joins.lines,
+    "large": large.lines,
     "pipeline": pipeline.pipeline,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from twigcast import Engine, Subscription
+from twigcast.engine import Failure
 from twigcast.errors import MessageError
 from twigcast.limits import Limits
 
@@ -46,10 +47,13 @@ def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
     engine.add(COSTLY, id="costly")
     engine.add("//a", id="plain")
     began = thread_time()
-    with pytest.raises(MessageError) as raised:
-        engine.match(DEEP)
-    assert raised.value.code == "residual-too-costly"
-    assert "'costly'" in raised.value.text and "ancestor::*" in raised.value.text
+    failures: list[Failure] = []
+    assert engine.match(DEEP, failures=failures) == ["plain"]
+    assert [s.id for s in engine.select(DEEP, failures=failures)] == ["plain"]
+    for failure in failures:
+        assert (failure.id, failure.error.code) == ("costly", "residual-too-costly")
+        assert "'costly'" in failure.error.text and "ancestor::*" in failure.error.text
+    assert len(failures) == 2
     assert engine.match(b"<a><b/></a>") == ["plain"]
     batch = pa.record_batch({"id": [1, 2], "xml": [DEEP, b"<a><b/></a>"]})
     for result in (engine.match_batch(batch), engine.select_batch(batch)):
@@ -68,8 +72,9 @@ def test_the_bound_is_a_limit() -> None:
     for engine in (free, bound):
         engine.add(query, id=1)
     assert free.match(message) == [1]
-    with pytest.raises(MessageError):
-        bound.match(message)
+    failures: list[Failure] = []
+    assert bound.match(message, failures=failures) == []
+    assert [one.id for one in failures] == [1]
 
 
 @pytest.mark.parametrize("shape", ["wide", "deep", "both"])

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING
+from time import time_ns
+from typing import TYPE_CHECKING, Any
 
-from twigcast.engine import Engine, SubscriptionId
+from twigcast.correlate.default import MAX_BYTES
+from twigcast.correlate.engine import Correlations, check_correlation
+from twigcast.engine import Engine, Subscription, SubscriptionId
+from twigcast.engine import Failure as Failure
 from twigcast.errors import OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
+from twigcast.ids import is_id
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
+from twigcast.results import Selected
+from twigcast.schema.check import check
+from twigcast.times import event_time
+from twigcast.transform.explanation import TransformExplanation
 
 if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
@@ -32,7 +44,9 @@ class Match:
     complete: bool = True
     """False if a limit cut these, or the payload, off."""
     payload: bytes | None = None
-    """The new message, where the subscription is a transform."""
+    """The new message, where the subscription is a transform or a correlation."""
+    messages: tuple[str | int, ...] | None = field(default=None, repr=False)
+    """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
 
 
 class Broker:
@@ -54,14 +68,31 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
+        strategy: str = "default",
+        lateness: float | None = None,
+        max_state_bytes: int = MAX_BYTES,
         engine: str = "automaton",
         database: str | None = None,
         plan: str | None = None,
+        **plans: Any,
     ) -> None:
+        """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
+        are for correlations: see ``twigcast.correlate.engine``.
+
+        ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
+        refused.
+
+        With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
+        ``twigcast.relational``."""
+        options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
+        self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
         self.engine: Engine | RelationalEngine
         if engine == "relational":
             from twigcast.relational.engine import RelationalEngine
 
+            if plans:
+                raise OptionError("bad-engine", f"the relational engine has no option {', '.join(plans)}")
             self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
         elif engine != "automaton":
             hint = "the engines are automaton and relational"
@@ -69,9 +100,20 @@ class Broker:
         elif database is not None or plan is not None:
             raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
         else:
-            self.engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+            self.engine = self._engine_of(**plans)
+        self.correlations = Correlations(
+            namespaces=namespaces,
+            strategy=strategy,
+            lateness=None if lateness is None else event_time(lateness),
+            max_bytes=max_state_bytes,
+            limits=limits,
+        )
+        # filters and transforms that read one stream only
+        self._streams: dict[str, Engine] = {}
         self._subscribers: dict[SubscriptionId, str] = {}
+        self._next_id = 1
         self._published = count(1)
+        self._newest = 0
         self._lock = Lock()  # whoever sees a subscription sees its subscriber
 
     def subscribe(
@@ -83,32 +125,104 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         result: str = "match",
+        deliver_empty: bool = False,
+        stream: str | None = None,
     ) -> SubscriptionId:
-        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted."""
+        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted.
+
+        A filter or transform reads every message that is published here, or only those of ``stream``, which may be one
+        that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
+        its empty outer element where a message binds nothing.
+        """
+        schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
+        if schema is not None and not is_correlation(query) and stream is None:
+            self.engine.check(Subscription("", query, namespaces, default_namespace))
+            scope = {**self.engine.namespaces, **(namespaces or {})}
+            check(schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
-            id = self.engine.add(
-                query, id=id, namespaces=namespaces, default_namespace=default_namespace, result=result
-            )
+            if id is None:
+                while self._has(self._next_id):
+                    self._next_id += 1
+                id = self._next_id
+            elif self._has(id):
+                raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
+            if is_correlation(query):
+                check_correlation(result, stream)
+                parsed = self.correlations.parse(query, namespaces, default_namespace)
+                if not is_id(id):
+                    raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
+                self.correlations.add(id, parsed, query)
+            else:
+                own = None if stream is None else self._streams.get(stream) or self._engine_of()
+                (self.engine if own is None else own).add(
+                    query,
+                    id=id,
+                    namespaces=namespaces,
+                    default_namespace=default_namespace,
+                    result=result,
+                    deliver_empty=deliver_empty,
+                )
+                if stream is not None and own is not None:
+                    self._streams[stream] = own
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
 
+    def _has(self, id: SubscriptionId) -> bool:
+        return is_id(id) and (id in self.correlations or any(id in e for e in (self.engine, *self._streams.values())))
+
     def unsubscribe(self, id: SubscriptionId) -> None:
         with self._lock:
-            self.engine.remove(id)
+            if is_id(id) and id in self.correlations:
+                self.correlations.remove(id)
+            else:
+                own = [engine for engine in self._streams.values() if is_id(id) and id in engine]
+                (own[0] if own else self.engine).remove(id)
             self._subscribers.pop(id, None)
 
-    def publish(self, xml: bytes, *, id: str | int | None = None) -> list[Match]:
+    def publish(
+        self,
+        xml: bytes,
+        *,
+        id: str | int | None = None,
+        time: Any = None,
+        stream: str | None = None,
+        failures: list[Failure] | None = None,
+    ) -> list[Match]:
         """Matches one message; raises MessageError, with the place, if it cannot be read.
 
-        The message's id, where none is given, is the count of messages published so far.
+        The message's id, where none is given, is the count of messages published so far. ``time`` is when it happened,
+        for correlations: a number, a datetime or the text of one; now if it is not given. What correlations publish is
+        matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
+        ``failures`` (or logged): the others get theirs.
         """
         number = next(self._published)
         message = number if id is None else id
-        found = self.engine.select(xml)
+        found = [Match(message, *_fields(s)) for s in self.engine.select(xml, failures=failures)]
+        if stream is not None and stream in self._streams:
+            found += [Match(message, *_fields(s)) for s in self._streams[stream].select(xml, failures=failures)]
+        if len(self.correlations):
+            at = self._now() if time is None else event_time(time)
+            outcome = self.correlations.publish(xml, id=message, time=at, stream=stream or "")
+            for one in outcome.results:
+                complete = one.payload is not None
+                found.append(
+                    Match(message, one.subscription, complete=complete, payload=one.payload, messages=one.messages)
+                )
+            for derived in outcome.derived:
+                if derived.stream in self._streams:
+                    selected = self._streams[derived.stream].select(derived.xml, failures=failures)
+                    found += [Match(derived.id, *_fields(s)) for s in selected]
+        if not self._subscribers:
+            return found
         with self._lock:
-            of = self._subscribers.get
-            return [Match(message, s.id, of(s.id), s.nodes, s.fragments, s.complete, s.payload) for s in found]
+            return [replace(one, subscriber=self._subscribers.get(one.subscription)) for one in found]
+
+    def _now(self) -> int:
+        """Later than the last time, so that what is published later also happened later."""
+        with self._lock:
+            self._newest = max(self._newest + 1, time_ns() // 1000)
+            return self._newest
 
     def explain(
         self,
@@ -117,12 +231,27 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         dialect: str = "w3c",
-    ) -> Explanation:
+    ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+        scope = {**self.engine.namespaces, **(namespaces or {})}
+        if is_transform(query) and isinstance(self.engine, Engine):
+            plans = self.engine.plans
+            return TransformExplanation(
+                query,
+                namespaces=scope,
+                default_namespace=default_namespace,
+                sharing=plans.sharing,
+                optimize=plans.optimize,
+                schema=plans.schema,
+            )
         return explain(
             query,
-            namespaces={**self.engine.namespaces, **(namespaces or {})},
+            namespaces=scope,
             default_namespace=default_namespace,
             dialect=dialect,
             engine=self.engine if isinstance(self.engine, Engine) else None,
         )
+
+
+def _fields(s: Selected) -> tuple[Any, ...]:
+    return (s.id, None, s.nodes, s.fragments, s.complete, s.payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from threading import RLock
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
@@ -32,17 +34,27 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check
-from twigcast.results import Selected, as_matches, check_result, check_selects
-from twigcast.shape import Shapes, Template, scope_of
-from twigcast.transform.engine import Transforms, merged, merged_numbers
+from twigcast.results import Selected, as_matches, check_deliver_empty, check_result, check_selects
+from twigcast.schema import Schema
+from twigcast.schema.gate import Gate
+from twigcast.shape import Scope, Shapes, Template, scope_of
+from twigcast.transform import reference
+from twigcast.transform.deliveries import Deliveries
+from twigcast.transform.engine import merged, merged_numbers
+from twigcast.transform.options import PlanOptions, schema_of
+from twigcast.transform.saved import Opening
+from twigcast.transform.templates import Prepared, Templates
+
+_LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
+Rejected = dict[int, MessageError]
 _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 
 # The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
 _NOWHERE = (Step("child", "text", None, None), Step("child", "element", None, None))
-NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), ())
+NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), (), kept=True)
 
 # Steps of a transform's path; libxml2 gives up at some thousands.
 MAX_STEPS = 1000
@@ -64,6 +76,18 @@ class Subscription:
     """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
     result: str = "match"
     """What ``select`` tells of a match: see ``twigcast.results``."""
+    deliver_empty: bool = False
+    """Of a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
+    stream: str | None = None
+    """Only messages of this stream; an engine has but one, so that is for whoever has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A subscription that a message could not be tried with; the others were."""
+
+    id: SubscriptionId
+    error: MessageError
 
 
 class Engine:
@@ -71,7 +95,11 @@ class Engine:
 
     ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
     automaton) or ``fsm-per-query`` (XFilter). ``predicates`` says when values are compared: ``shared`` (they lead to
-    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). The answers are the same.
+    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). ``sharing``, ``optimize`` and
+    ``share_plans`` say how transforms are evaluated (see ``twigcast.transform.options``). The answers are the same.
+
+    ``schema`` is that of the messages, a DTD or XML Schema or the file with it; ``on_invalid`` says what becomes of one
+    that is not valid: ``fallback`` (answered as if there were no schema), ``reject`` or ``trust`` (nobody looks).
 
     Any thread may call any method at any time; matching does not hold the interpreter up.
     """
@@ -84,6 +112,11 @@ class Engine:
         mode: str = "trie",
         cache_bytes: int | None = None,
         predicates: str = PREDICATES[0],
+        sharing: str = "FWR",
+        optimize: str = "schema",
+        share_plans: bool = True,
+        schema: Schema | str | Path | None = None,
+        on_invalid: str = "fallback",
     ) -> None:
         if mode not in _kernel.Engine.modes():
             known = ", ".join(_kernel.Engine.modes())
@@ -96,6 +129,8 @@ class Engine:
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         check_namespaces(namespaces)
+        self.plans = PlanOptions(sharing, optimize, share_plans, schema_of(schema), on_invalid)
+        self._gate = Gate(self.plans.schema) if self.plans.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
@@ -110,7 +145,9 @@ class Engine:
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         # transforms, by number
-        self._transforms: Transforms | None = None
+        self._transforms: Deliveries | None = None
+        self._templates: Templates | None = None
+        self._opening: Opening | None = None  # while a snapshot is read
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
         self._history = History()
@@ -159,16 +196,18 @@ class Engine:
         default_namespace: str | None = None,
         dialect: str = "w3c",
         result: str = "match",
+        deliver_empty: bool = False,
     ) -> SubscriptionId:
         """Adds one subscription and returns its id, which is the next free number if none is given.
 
         ``result`` says what ``select`` tells of a match beyond the match itself: nothing (``match``), the ids of the
-        nodes that the query selects (``nodes``), or these nodes as XML (``fragments``).
+        nodes that the query selects (``nodes``), or these nodes as XML (``fragments``). ``deliver_empty`` is for
+        transforms: where nothing is bound, the empty outer element is made.
         """
         with self._lock:
             if id is None:
                 id = self._free_id()
-            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result)])
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty)])
         return id
 
     def _free_id(self) -> int:
@@ -206,8 +245,8 @@ class Engine:
             for i, residual, result in residuals:
                 self._residuals.add(numbers[i], residual, result)
             self._wanting.update((n, s) for n, s in zip(numbers, subscriptions, strict=True) if s.result != "match")
-            for i, transform in transforms:
-                self._add_transform(numbers[i], subscriptions[i], transform)
+            for i, prepared in transforms:
+                self._add_transform(numbers[i], subscriptions[i], prepared)
             self._enter([s.id for s in subscriptions], numbers)
             self._history.added(subscriptions)
 
@@ -223,29 +262,39 @@ class Engine:
             raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
         return is_transform(s.query)
 
-    def _transform(self, s: Subscription) -> Transform:
+    def _transform(self, s: Subscription) -> Prepared:
         check_result(s.result)
         if s.result != "match":
             hint = 'leave "result" out: a transform always gives the message it makes'
             raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
-        transform = parse_transform(s.query, {**self.namespaces, **(s.namespaces or {})}, s.default_namespace)
-        where = "" if transform.where is None else transform.where.text
-        for text in (transform.binding.text, where, *(path.text for path in transform.return_paths)):
-            if text.count("/") > MAX_STEPS:
-                raise QueryError(
-                    "too-many-steps",
-                    f"a path of the transform has more than {MAX_STEPS} steps",
-                    hint="no message is that deep; use // to skip levels",
-                    source=s.query,
-                    span=Span(0, len(s.query)),
-                )
-        return transform
+        check_deliver_empty(s.deliver_empty, is_transform=True)
+        prepared = self._prepare(s)
+        if prepared.encoded is None and prepared.transform is not None:
+            reference.check(prepared.transform, s.query)
+        return prepared
 
-    def _add_transform(self, number: int, s: Subscription, transform: Transform) -> None:
+    def _deliveries(self) -> Deliveries:
         if self._transforms is None:
-            self._transforms = Transforms()
-        self._transforms.add(number, transform)
+            self._transforms = Deliveries(self.plans, self._parsed, lambda: Engine(limits=self.limits))
+        return self._transforms
+
+    def _prepare(self, s: Subscription) -> Prepared:
+        namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
+        scope = scope_of(namespaces, s.default_namespace)
+        if not self.plans.own:
+            return Prepared(None, _parse_transform(s.query, scope))
+        if self._templates is None:
+            self._templates = Templates(_parse_transform, self._deliveries().fast.encoded)
+        return self._templates.prepare(s.query, scope)
+
+    def _parsed(self, number: int) -> Transform:
+        """A transform that is there, once more; KeyError if it is not."""
+        s = self._transforming[number]
+        return _parse_transform(s.query, scope_of({**self.namespaces, **(s.namespaces or {})}, s.default_namespace))
+
+    def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
         self._transforming[number] = s
+        self._deliveries().add(number, prepared, deliver_empty=s.deliver_empty)
 
     def check(self, s: Subscription) -> None:
         """Raises what ``add`` would raise for its query."""
@@ -255,6 +304,7 @@ class Engine:
             self._split(s)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
+        check_deliver_empty(s.deliver_empty, is_transform=False)
         if s.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
@@ -307,43 +357,85 @@ class Engine:
             self._wanting.pop(number, None)
             self._history.removed(id)
 
-    def match(self, xml: bytes) -> list[SubscriptionId]:
-        """The ids of the subscriptions that one message satisfies, in the order of their numbers."""
+    def match(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[SubscriptionId]:
+        """The ids of the subscriptions that one message satisfies, in the order of their numbers.
+
+        A subscription that the message cannot be tried with (it may take too long) does not keep the others from
+        theirs: it is appended to ``failures``, or logged if there is no list.
+        """
         xml = _message(xml)
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
-        if self._residuals:
-            numbers = self._residuals.keep(xml, numbers, self.limits)  # without the lock: libxml2 may take its time
+        self._validate(xml)
+        failed: list[tuple[int, MessageError]] = []
+        if self._residuals:  # without the lock: libxml2 may take its time
+            numbers = self._residuals.keep(xml, numbers, self.limits, failed)
         if self._transforms:
-            more, error = self._transforms.match(xml, self.limits)
+            more, untried, error = self._transforms.match(xml, self.limits)
             _check(error)
+            failed += [(one.number, one.error(self._named)) for one in untried]
             numbers = sorted([*numbers, *more])
+        if failed:
+            self._report(failed, failures)
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             return self._ids.at(numbers)
 
-    def select(self, xml: bytes) -> list[Selected]:
+    def _report(self, failed: list[tuple[int, MessageError]], failures: list[Failure] | None) -> None:
+        if failures is None:
+            for _, error in failed:
+                _LOG.warning("%s", error)
+            return
+        with self._lock:
+            failures += [Failure(id, error) for number, error in failed for id in self._ids.at([number])]
+
+    def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
         """As ``match``, with what each of the subscriptions selects, if it asked for that."""
         xml = _message(xml)
         began = self._reuses
         found, error = self.kernel.select_one(xml, self._limits)
         _check(error)
+        self._validate(xml)
+        failed: list[tuple[int, MessageError]] = []
         if self._residuals:
-            found = self._residuals.select(xml, found, self.limits)
+            found = self._residuals.select(xml, found, self.limits, failed)
         chosen: list[tuple[int, _Result]] = [
             (number, (nodes, fragments, complete, None)) for number, nodes, fragments, complete in found
         ]
         if self._transforms:
-            made, error = self._transforms.make(xml, self.limits)
+            made, untried, error = self._transforms.make(xml, self.limits)
             _check(error)
+            failed += [(one.number, one.error(self._named)) for one in untried]
             chosen += [(one.number, (None, None, one.payload is not None, one.payload)) for one in made]
             chosen.sort(key=lambda one: one[0])
+        if failed:
+            self._report(failed, failures)
         with self._lock:
             if self._reuses != began:
                 chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
             return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
+
+    def _validate(self, xml: bytes) -> None:
+        error = self._gate and self._gate.error(xml)
+        if error:
+            raise error
+
+    def _valid(self, xml: pa.Array) -> tuple[pa.Array, Rejected]:
+        """A column without the messages that the schema rejects, and these by row."""
+        if self._gate is None:
+            return xml, {}
+        rejected = {}
+        for row, message in enumerate(xml.to_pylist()):
+            data = message.encode() if isinstance(message, str) else message or b""
+            # what is not well-formed, or too much, is said by the kernel, and never gets to libxml2
+            error = None if _kernel.validate(data, self._limits) else self._gate.error(data)
+            if error is not None:
+                rejected[row] = error
+        if rejected:
+            xml = pc.if_else(pa.array([row in rejected for row in range(len(xml))]), None, xml)
+        return xml, rejected
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -370,6 +462,7 @@ class Engine:
 
     def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
         start = 0
+        xml, rejected = self._valid(xml)
         while True:
             data, end = self.kernel.match_column(xml, start, max_matches, order, self._limits)
             result = pa.array(data)
@@ -378,8 +471,9 @@ class Engine:
                 part = xml.slice(start, end - start)
                 matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
             if self._transforms:
-                more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits)
+                more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits, self._named)
                 matches, error = _together(merged_numbers(matches, more), error, refused)
+            error = _with_rejected(error, rejected, start)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -405,6 +499,7 @@ class Engine:
         """As ``select_batch``, in slices of about ``max_matches`` matches and ``max_bytes`` bytes of results."""
         ids, xml = _columns(batch)
         start = 0
+        xml, rejected = self._valid(xml)
         while True:
             data, end = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
             result = pa.array(data)
@@ -413,10 +508,10 @@ class Engine:
                 part = xml.slice(start, end - start)
                 matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             matches = as_matches(matches)
-            for slice in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
-                names = ["id", "matches", "error"]
-                yield pa.RecordBatch.from_arrays([ids.slice(start, len(slice[0])), *slice], names)
-                start += len(slice[0])
+            for found, wrong in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
+                columns = [ids.slice(start, len(found)), found, _with_rejected(wrong, rejected, start)]
+                yield pa.RecordBatch.from_arrays(columns, ["id", "matches", "error"])
+                start += len(found)
             if start >= len(xml):
                 return
 
@@ -429,7 +524,7 @@ class Engine:
             if not self._transforms:
                 yield matches, error
                 return
-            made, refused, end = self._transforms.make_column(xml, start, max_bytes, self.limits)
+            made, refused, end = self._transforms.make_column(xml, start, max_bytes, self.limits, self._named)
             rows = slice(start, end)
             yield _together(merged(matches[rows], as_matches(made)), error[rows], refused)
             start = end
@@ -448,11 +543,13 @@ class Engine:
         snapshot.save(self, Path(path))
 
     @classmethod
-    def open(cls, path: str | Path) -> Engine:
-        """Opens what ``save`` wrote."""
+    def open(
+        cls, path: str | Path, *, schema: Schema | str | Path | None = None, on_invalid: str = "fallback"
+    ) -> Engine:
+        """Opens what ``save`` wrote. The schema of messages is not in it and has to be given again."""
         from twigcast import snapshot
 
-        return snapshot.load(Path(path))
+        return snapshot.load(Path(path), schema=schema_of(schema), on_invalid=on_invalid)
 
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""
@@ -472,10 +569,37 @@ class Engine:
         delta.apply(self, Path(path))
 
 
+def _parse_transform(text: str, scope: Scope) -> Transform:
+    namespaces, default, _ = scope
+    transform = parse_transform(text, dict(namespaces), default or None)
+    where = "" if transform.where is None else transform.where.text
+    for path in (transform.binding.text, where, *(path.text for path in transform.return_paths)):
+        if path.count("/") > MAX_STEPS:
+            raise QueryError(
+                "too-many-steps",
+                f"a path of the transform has more than {MAX_STEPS} steps",
+                hint="no message is that deep; use // to skip levels",
+                source=text,
+                span=Span(0, len(text)),
+            )
+    return transform
+
+
 def _message(xml: Any) -> bytes:
     if isinstance(xml, (bytes, bytearray, memoryview)):
         return bytes(xml)
     raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
+
+
+def _with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
+    """The errors of rows from ``start`` on, those of rejected messages in place."""
+    if not any(start <= row < start + len(error) for row in rejected):
+        return error
+    rows = error.to_pylist()
+    for row, e in rejected.items():
+        if 0 <= row - start < len(rows):
+            rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
+    return pa.array(rows, error.type)
 
 
 def _check(error: _kernel.Error | None) -> None:

@@ -68,15 +68,26 @@ class Residuals:
             try:
                 known = message.answers[key] = bool(check(residual)(message.tree))
             except etree.XPathError as error:
-                raise _refused(residual, error) from error
+                text = f"libxml2 cannot evaluate the subscription {self._named(number)}, {residual.xpath}: {error}"
+                raise MessageError("residual-refused", text, line=1, column=1, offset=0) from error
         return known
 
-    def keep(self, xml: bytes, numbers: list[int], limits: Limits) -> list[int]:
-        """Without those that the message does not satisfy after all."""
+    def _keeps(self, number: int, message: Message, limits: Limits, failed: list[tuple[int, MessageError]]) -> bool:
+        """Whether a match stands; one that cannot be decided is among those that failed."""
+        if number not in self._sources:
+            return True
+        try:
+            return self._holds(number, message, limits)
+        except MessageError as error:
+            failed.append((number, error))
+            return False
+
+    def keep(self, xml: bytes, numbers: list[int], limits: Limits, failed: list[tuple[int, MessageError]]) -> list[int]:
+        """Without those that the message does not satisfy after all; what cannot be decided goes to ``failed``."""
         if not any(n in self._sources for n in numbers):
             return numbers
         message = Message(xml)
-        return [n for n in numbers if n not in self._sources or self._holds(n, message, limits)]
+        return [n for n in numbers if self._keeps(n, message, limits, failed)]
 
     def keep_lists(
         self, xml: pa.Array, matches: pa.ListArray, errors: pa.Array, limits: Limits
@@ -94,13 +105,15 @@ class Residuals:
                 failed.setdefault(row, error)
         return _without(wrong, matches, flat), _with_errors(errors, failed)
 
-    def select(self, xml: bytes, found: list[_kernel.Selected], limits: Limits) -> list[_kernel.Selected]:
+    def select(
+        self, xml: bytes, found: list[_kernel.Selected], limits: Limits, failed: list[tuple[int, MessageError]]
+    ) -> list[_kernel.Selected]:
         """As ``keep``, with what residual subscriptions select."""
         if not any(one[0] in self._sources for one in found):
             return found
         message = Message(xml)
         tree = Tree(message.tree)
-        kept = [one for one in found if one[0] not in self._sources or self._holds(one[0], message, limits)]
+        kept = [one for one in found if self._keeps(one[0], message, limits, failed)]
         selected = []
         for one in kept:
             selecting = self._selecting.get(one[0])

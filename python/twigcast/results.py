@@ -51,6 +51,14 @@ def check_result(result: object) -> None:
         raise OptionError("unknown-result", f"there is no result {result!r}", hint=hint)
 
 
+def check_deliver_empty(value: object, *, is_transform: bool) -> None:
+    if not isinstance(value, bool):
+        raise OptionError("bad-deliver-empty", f'"deliver_empty" is true or false, not {value!r}')
+    if value and not is_transform:
+        hint = "it is for transforms: a filter makes nothing that could be empty"
+        raise OptionError("bad-deliver-empty", 'a filter has no "deliver_empty"', hint=hint)
+
+
 def check_selects(query: str, result: str, plan: Plan) -> None:
     """Refuses a query that selects nothing, for a result that is what it selects."""
     if plan.is_node_set:

@@ -7,12 +7,12 @@ once, by compiling the text again with a sentinel in place of each.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twigcast.errors import QueryError
 from twigcast.lang.compile import compile_query
+from twigcast.literals import LITERAL, literal_of, with_sentinels
 from twigcast.pattern import (
     And,
     Compare,
@@ -34,12 +34,6 @@ from twigcast.plan.planner import PREDICATES, Plan, plan
 from twigcast.plan.select import Selector
 from twigcast.plan.slots import Slot
 
-# A number is a literal where no name can go on: digits, dots and dashes are name characters too. The expression begins
-# with a set of characters, which the regex engine skips to; the look-behinds then tell which one it was.
-_LITERAL = re.compile(
-    r"""(["'0-9.](?:(?<=")[^"]*"|(?<=')[^']*'"""
-    r"""|(?:(?<![\w.\-][0-9.])|(?<=[\s(=<>,+*|[]-[0-9.]))(?:(?<=[0-9])[0-9]*\.?[0-9]*|(?<=\.)[0-9]+)))"""
-)
 _MAX_CACHED = 200_000
 
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
@@ -86,7 +80,7 @@ class Shapes:
             known = self._residual.get((scope, text))
             if known is not None:
                 return known, list(known.plan.constants)
-        parts = _LITERAL.split(text)
+        parts = LITERAL.split(text)
         literals = parts[1::2]
         # A text of another kind of literal has the same rest, so the first letters belong to the key.
         key = (scope, *parts[::2], *["s" if x[0] in "\"'" else "n" for x in literals])
@@ -143,7 +137,7 @@ class Shapes:
         if probe is None:
             return set()
         plain = _plain_slots(probe)
-        found = [_literal_of(value) for j, value in enumerate(probe.constants) if j in plain]
+        found = [literal_of(value) for j, value in enumerate(probe.constants) if j in plain]
         sure = [hit[0] for hit in found if hit is not None]
         return {i for i in sure if sure.count(i) == 1}
 
@@ -154,12 +148,12 @@ class Shapes:
             return None
         slots = []
         for j, value in enumerate(probe.constants):
-            hit = _literal_of(value)
+            hit = literal_of(value)
             if hit is None or j not in _plain_slots(probe):
                 return None
             slots.append(hit)
         selected = [c.value for s in probe.selects or () for part in (s.guard, s.twig) for c in constants(part)]
-        if any(value not in probe.constants and _literal_of(value) is not None for value in selected):
+        if any(value not in probe.constants and literal_of(value) is not None for value in selected):
             return None
         return Template(probe, tuple(slots))
 
@@ -168,27 +162,11 @@ class Shapes:
         return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect), self._predicates)
 
     def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
-        changed = list(parts)
-        for i in indexes:
-            changed[2 * i + 1] = _sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
         try:
-            probe = self._plan("".join(changed), scope)
+            probe = self._plan(with_sentinels(parts, indexes), scope)
         except QueryError:
             return None
         return None if probe.residual is not None else probe
-
-
-def _sentinel(i: int, *, number: bool) -> str:
-    return f"{7_000_000_000 + i}.5" if number else f"'\ue000{i}\ue001'"
-
-
-def _literal_of(value: str | float) -> tuple[int, int] | None:
-    """Which literal a sentinel stands for, and its sign, as in Template."""
-    if isinstance(value, str):
-        found = re.fullmatch("\ue000([0-9]+)\ue001", value)
-        return (int(found[1]), 0) if found else None
-    i = abs(value) - 0.5 - 7_000_000_000
-    return (int(i), 1 if value > 0 else -1) if 0 <= i < 1_000_000 and i == int(i) else None
 
 
 def _outline(p: Plan) -> tuple[object, ...]:
@@ -203,6 +181,11 @@ def _plain_slots(p: Plan) -> set[int]:
     """The slots of comparisons whose plan does not depend on the constant: not those that hold of nothing for some."""
     if p.program is None:
         return {path.slot.index for path in p.paths if path.slot is not None}
+    return plain_slots(p.program)
+
+
+def plain_slots(program: Predicate) -> set[int]:
+    """The same of a condition."""
     found: set[int] = set()
 
     def twig(t: Twig) -> None:
@@ -229,7 +212,7 @@ def _plain_slots(p: Plan) -> set[int]:
             case Compare(StringLength(StringValue(t, _) | NormalizeSpace(StringValue(t, _))) | Count(t)):
                 twig(t)
 
-    walk(p.program)
+    walk(program)
     return found
 
 

@@ -19,7 +19,7 @@ from twigcast.ids import is_id
 from twigcast.limits import Limits
 from twigcast.results import check_result
 
-KEYS = ("id", "query", "namespaces", "default_namespace", "result")
+KEYS = ("id", "query", "namespaces", "default_namespace", "result", "deliver_empty", "stream")
 # Beyond this many bad lines the file as a whole is the mistake.
 SHOWN = 20
 
@@ -36,15 +36,16 @@ class SubscriptionFile:
 class SubscriptionFileError(TwigcastError):
     """A file with lines that cannot be accepted; ``problems`` has (line, error) for each of them."""
 
-    def __init__(self, name: str, problems: list[tuple[int, TwigcastError]]) -> None:
+    def __init__(self, name: str, problems: list[tuple[int, TwigcastError]], shown: int = SHOWN) -> None:
         super().__init__("bad-subscriptions", f"{name}: {len(problems)} bad lines")
         self.name = name
         self.problems = problems
+        self.shown = shown
 
     def __str__(self) -> str:
-        shown = [f"{self.name}:{line}: {error}" for line, error in self.problems[:SHOWN]]
-        if len(self.problems) > SHOWN:
-            shown.append(f"{self.name}: … and {len(self.problems) - SHOWN:,} more bad lines")
+        shown = [f"{self.name}:{line}: {error}" for line, error in self.problems[: self.shown]]
+        if len(self.problems) > self.shown:
+            shown.append(f"{self.name}: … and {len(self.problems) - self.shown:,} more bad lines")
         return "\n".join(shown)
 
 
@@ -105,8 +106,9 @@ def compile_file(
     limits: Limits | None = None,
     mode: str = "trie",
     predicates: str = "shared",
+    **plans: Any,
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):
@@ -162,7 +164,25 @@ def _from_json(line: str, number: int, result: str) -> Subscription:
         raise OptionError("bad-id", f'"id" must be text: {id!r} has half a surrogate pair')
     result = value.get("result", result)
     check_result(result)
-    return Subscription(id, query, _namespaces(value.get("namespaces")), _default_namespace(value), result=result)
+    stream = value.get("stream")
+    if stream is not None and not (isinstance(stream, str) and stream):
+        raise OptionError("bad-stream", '"stream" must be the name of a stream')
+    return Subscription(
+        id,
+        query,
+        _namespaces(value.get("namespaces")),
+        _default_namespace(value),
+        result=result,
+        deliver_empty=_flag(value, "deliver_empty"),
+        stream=stream,
+    )
+
+
+def _flag(value: dict[str, Any], key: str) -> bool:
+    flag = value.get(key)
+    if flag is not None and not isinstance(flag, bool):
+        raise OptionError(f"bad-{key.replace('_', '-')}", f'"{key}" is true or false, not {json.dumps(flag)}')
+    return bool(flag)
 
 
 def _namespaces(value: Any) -> Mapping[str, str] | None:

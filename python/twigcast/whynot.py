@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lxml import etree
 
 from twigcast.causes import Cause, Search, lines
-from twigcast.engine import Engine
+from twigcast.engine import Engine, Failure
 from twigcast.explain import Explanation, explain
 from twigcast.lang import ast
 from twigcast.lang.xpath import parse
@@ -94,8 +94,11 @@ class Probe:
         self._expr = parse(query, namespaces, default_namespace, dialect=dialect)
 
     def test(self, xml: bytes) -> Verdict:
-        """Raises MessageError if the message cannot be read."""
-        matches = bool(self.engine.match(xml))
+        """Raises MessageError if the message cannot be read, or may take libxml2 too long."""
+        failures: list[Failure] = []
+        matches = bool(self.engine.match(xml, failures=failures))
+        for failure in failures:
+            raise failure.error
         reached = None
         if self.explanation.kind == "residual":
             reached = bool(self.engine.kernel.match_one(xml, self.engine.limits.of_kernel())[0])

@@ -83,7 +83,7 @@ def test_a_mistake_is_marked_and_nothing_stored(run: Any) -> None:
     done = run("subscribe", "<a>{ for $x in //b return $y }</a>")
     assert done.returncode == 2 and "nothing binds $y" in done.stderr and "^" in done.stderr
     done = run("subscribe", "--kind", "correlate", "/a")
-    assert done.returncode == 2 and "kinds of this version: filter, transform" in done.stderr
+    assert done.returncode == 2 and "not a correlation" in done.stderr
     done = run("subscribe", "--max-delay", "soon", "/a")
     assert done.returncode == 2 and "5 minutes" in done.stderr
     done = run("subscribe", "--subscriber", "bob", "/a")
@@ -181,3 +181,25 @@ def test_init(run: Any, tmp_path: Path) -> None:
 def test_an_empty_id_is_no_id(run: Any) -> None:
     done = run("subscribe", "--id", "", "/a")
     assert done.returncode == 2 and "bad-id" in done.stderr and not done.stdout
+
+
+def test_publishers(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "order.dtd").write_text("<!ELEMENT order (total)><!ELEMENT total (#PCDATA)>")
+    (tmp_path / "bad.dtd").write_text("<!ELEMENT order (tot")
+    add = ("publisher", "add", "shop", "--stream", "orders", "--schema", str(tmp_path / "order.dtd"))
+    assert run(*add, "--on-invalid", "reject").returncode == 0
+    again = run(*add)
+    assert again.returncode == 2 and "there is a publisher 'shop' already" in again.stderr
+    assert run(*add, "--replace").returncode == 0
+    (listed,) = rows(run("publisher", "list").stdout)
+    assert listed == {
+        "id": "shop", "stream": "orders", "schema_kind": "dtd", "schema_bytes": 50, "on_invalid": "fallback"
+    }  # fmt: skip
+    assert "1 publishers" in run("publisher", "list", "--format", "table").stdout
+    assert run("publisher", "show", "shop").stdout == (tmp_path / "order.dtd").read_text()
+    for name, words in (("bad.dtd", "dtd-malformed"), ("absent.xsd", "absent.xsd"), ("x.rng", ".dtd or .xsd")):
+        failed = run("publisher", "add", "other", "--stream", "orders", "--schema", str(tmp_path / name))
+        assert failed.returncode == 2 and words in failed.stderr and "Traceback" not in failed.stderr
+    assert run("publisher", "remove", "shop").returncode == 0
+    assert run("publisher", "remove", "shop").returncode == 2
+    assert run("publisher", "list").stdout == ""

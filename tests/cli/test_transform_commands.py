@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from lxml import etree
+
+from schema_support import text_of
+
 TITLES = "<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>"
 BOOK = '<book><section id="1"><title>A</title></section><section id="3"><title>B &amp; C</title></section></book>'
 
@@ -28,6 +32,31 @@ def test_match_prints_payloads(run: Any, folder: Any) -> None:
     assert "<titles><title>B" in table
 
 
+def test_deliver_empty_in_a_file(run: Any, folder: Any) -> None:
+    folder(
+        {
+            "subs.jsonl": json.dumps({"id": "t", "query": TITLES, "deliver_empty": True}) + "\n",
+            "filter.jsonl": '{"query": "//a", "deliver_empty": true}\n',
+            "wrong.jsonl": json.dumps({"query": TITLES, "deliver_empty": 1}) + "\n",
+            "b.xml": "<book/>",
+        }
+    )
+    told = json.loads(run("match", "-s", "subs.jsonl", "b.xml").stdout)
+    assert told == {"message": "b.xml", "subscription": "t", "payload": "<titles/>"}
+    for name in ("filter.jsonl", "wrong.jsonl"):
+        done = run("match", "-s", name, "b.xml")
+        assert done.returncode == 2 and "bad-deliver-empty" in done.stderr
+
+
+def test_deliver_empty_in_a_store(run: Any, folder: Any) -> None:
+    folder({})
+    assert run("subscribe", "--store", "sqlite:///s.db", "--id", "t", "--deliver-empty", TITLES).returncode == 0
+    done = run("subscribe", "--store", "sqlite:///s.db", "--deliver-empty", "//a")
+    assert done.returncode == 2 and "bad-deliver-empty" in done.stderr
+    listed = json.loads(run("subscriptions", "--store", "sqlite:///s.db").stdout)
+    assert listed == {"id": "t", "query": TITLES, "kind": "transform", "deliver_empty": True}
+
+
 def test_a_mistake_is_told_with_its_line(run: Any, folder: Any) -> None:
     folder({"subs.txt": "//a\n<r>{ for $s in //b return $t }</r>\n", "a.xml": BOOK})
     done = run("match", "-s", "subs.txt", "a.xml")
@@ -43,7 +72,7 @@ def test_explain_draws_the_plan(run: Any) -> None:
         "transform",
         "//section",
         "@id > 2",
-        "title",
+        ["title"],
     )
     assert "libxml2" in run("explain", TITLES.replace("$s/@id > 2", "$s/following::a")).stdout
 
@@ -56,3 +85,32 @@ def test_test_makes_or_says_why_not(run: Any, folder: Any) -> None:
     assert done.returncode == 1 and "[@id > 7]" in done.stdout and '@id is "3"' in done.stdout
     told = json.loads(run("test", "--format", "jsonl", TITLES, "a.xml").stdout)
     assert told == {"message": "a.xml", "matches": True, "payload": "<titles><title>B &amp; C</title></titles>"}
+
+
+def test_explain_draws_pictures(run: Any, folder: Any) -> None:
+    folder({"book.dtd": text_of("book").decode(), "subs.txt": f"{TITLES}\n//a\n{TITLES.replace('2', '3')}\n"})
+    assert run("explain", "--format", "dot", TITLES).stdout.startswith("digraph")
+    assert etree.fromstring(run("explain", "--format", "svg", "--schema", "book.dtd", TITLES).stdout).tag.endswith(
+        "svg"
+    )
+    done = run("explain", "--format", "svg", "//a")
+    assert done.returncode == 2 and "filter" in done.stderr
+    assert "of 2 transforms 2 have the binding path" in run("explain", "-s", "subs.txt", TITLES).stdout
+    assert "Where-Filter" in run("explain", "--sharing", "F", "--optimize", "none", TITLES).stdout
+
+
+def test_a_schema_tells_at_once(run: Any, folder: Any) -> None:
+    folder({"book.dtd": text_of("book").decode(), "a.xml": BOOK})
+    wrong = TITLES.replace("$s/title", "$s/title").replace("$s/@id", "$s/@idd")
+    for query in (wrong, "/book/section/titel"):
+        done = run("subscribe", "--store", "sqlite:///s.db", "--schema", "book.dtd", query)
+        assert done.returncode == 2 and "never-matches" in done.stderr and "did you mean" in done.stderr
+        done = run("explain", "--schema", "book.dtd", query)
+        assert done.returncode == 0 and "no valid message can match" in done.stdout and "^^^" in done.stdout
+        assert json.loads(run("explain", "--schema", "book.dtd", "--format", "json", query).stdout)["never"]["hint"]
+        done = run("test", "--schema", "book.dtd", query, "a.xml")
+        assert done.returncode == 1 and "never-matches" in done.stderr
+    assert run("subscribe", "--store", "sqlite:///s.db", "--schema", "book.dtd", TITLES).returncode == 0
+    assert json.loads(run("explain", "--schema", "book.dtd", "--format", "json", "//title").stdout)["never"] is None
+    done = run("explain", "--schema", "none.dtd", TITLES)
+    assert done.returncode == 2 and "none.dtd" in done.stderr

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from hooks import serving
 
 from twigcast.cli.dead import dead
+from twigcast.config import ConfigError
 from twigcast.delivery import dead as module
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.runner import Runner
@@ -51,6 +52,24 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert isinstance(call(tmp_path, "show", "1").exception, OptionError)
     assert "0 put back" in call(tmp_path, "redrive", "--all").output
     assert not (tmp_path / "state").exists()
+
+
+def test_no_secret_is_needed_to_look(tmp_path: Path) -> None:
+    from twigcast.cli.status import status
+
+    configured(tmp_path, "https://hooks.example/")
+    file = tmp_path / "pipeline.toml"
+    text = file.read_text() + 'secret = "${NOT_SET_HERE}"\n[store]\nurl = "postgresql://me:${NOR_THIS}@db/x"\n'
+    file.write_text(text)
+    assert "0 dead letters" in call(tmp_path, "list", "--format", "table").output
+    assert "0 put back" in call(tmp_path, "redrive", "--all").output
+    ran = CliRunner().invoke(status, [str(file)])
+    assert ran.exit_code == 1 and "not run yet" in ran.output
+    # What else is wrong is told, and so is a variable without which the state cannot be found.
+    for wrong, words in (('[sinks.x]\nkind = "nope"\n', "sinks.x.kind"), ("", "NOT_SET_HERE")):
+        file.write_text((text + wrong) if wrong else text.replace('"state"', '"${NOT_SET_HERE}"'))
+        error = call(tmp_path, "list").exception
+        assert isinstance(error, ConfigError) and words in str(error)
 
 
 def test_list_show_redrive(tmp_path: Path) -> None:

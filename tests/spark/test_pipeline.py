@@ -22,7 +22,7 @@ from twigcast.delivery.dead import DeadLetters
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.pipeline import Progress, Run, Watch
 from twigcast.spark.watch import Observers
-from twigcast.store import import_jsonl
+from twigcast.store import PublisherRecord, import_jsonl
 
 
 def run_once(site: Site, spark: SparkSession, **options: object) -> Run:
@@ -290,6 +290,30 @@ def test_a_schema_that_is_law(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "shop.dtd").write_text("<!ELEMENT order (total")
     with pytest.raises(OptionError, match=r"shop\.dtd"):
         run_once(site, spark)
+
+
+def test_a_schema_of_the_store_is_law_too_and_may_change(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    total = "<!ELEMENT order (total)><!ELEMENT total (#PCDATA)>"
+    with site.store() as store:
+        store.subscribe("/*", id="all")
+        store.put_publisher(PublisherRecord("shop", "in", total, "dtd", "reject"))
+    site.put("good.xml", "<order><total>1</total></order>")
+    site.put("invalid.xml", "<order><sum>1</sum></order>")
+    run = run_once(site, spark)
+    assert (run.total.deliveries, run.total.rejects) == (1, 1)
+    with site.store() as store:
+        store.put_publisher(PublisherRecord("other", "in", total.replace("total", "sum"), "dtd", "reject"))
+    site.put("sum.xml", "<order><sum>1</sum></order>")
+    site.put("more.xml", "<order><more/></order>")
+    run = run_once(site, spark)
+    assert (run.total.deliveries, run.total.rejects) == (1, 1)
+    with site.store() as store:
+        store.remove_publisher("other")
+        store.put_publisher(PublisherRecord("shop", "in", total, "dtd", "fallback"))
+    site.put("any.xml", "<order><more/></order>")
+    run = run_once(site, spark)
+    assert (run.total.deliveries, run.total.rejects) == (1, 0)
 
 
 def test_a_message_too_deep_for_transforms_reaches_filters(spark: SparkSession, tmp_path: Path) -> None:

@@ -73,10 +73,23 @@ def test_a_shape_that_was_refused_once_is_refused_again(store: Store) -> None:
         store.subscribe("count(/a[b = 3])", result="nodes")
 
 
-def test_kinds_that_are_not_there_yet(store: Store) -> None:
+def test_kinds_that_are_not_there(store: Store) -> None:
     with pytest.raises(OptionError) as raised:
+        store.subscribe("/a", kind="collate")
+    assert "no kind 'collate'" in str(raised.value) and "filter, transform, correlate" in str(raised.value)
+
+
+def test_correlations_are_checked(store: Store) -> None:
+    query = "S//a->x FOLLOWED BY{x = y, 5 min} S//b->y"
+    assert store.subscribe(query, id="c").kind == "correlate"
+    with pytest.raises(OptionError, match="not a correlation"):
         store.subscribe("/a", kind="correlate")
-    assert "no correlate subscriptions yet" in str(raised.value) and "filter" in str(raised.value)
+    with pytest.raises(OptionError, match="a correlation, not a filter"):
+        store.subscribe(query, kind="filter")
+    with pytest.raises(OptionError, match="reads the streams that its blocks name"):
+        store.subscribe(query, stream="S")
+    with pytest.raises(QueryError):
+        store.subscribe("S//a->x FOLLOWED BY{x = z, 5 min} S//b->y")
 
 
 def test_the_kind_is_what_the_query_is(store: Store) -> None:
@@ -209,9 +222,34 @@ def test_publishers(store: Store) -> None:
     assert [(p.schema, p.on_invalid) for p in store.publishers()] == [("<!ELEMENT b EMPTY>", "reject")]
     with pytest.raises(OptionError):
         store.put_publisher(PublisherRecord("shop", "orders", "", "rng"))
+    with pytest.raises(OptionError, match="already"):
+        store.put_publisher(shop, replace=False)
+    assert store.publisher("shop").on_invalid == "reject"
     store.remove_publisher("shop")
-    with pytest.raises(OptionError):
-        store.remove_publisher("shop")
+    for ask in (store.remove_publisher, store.publisher):
+        with pytest.raises(OptionError, match="no publisher 'shop'"):
+            ask("shop")
+
+
+_INCLUDES = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:include schemaLocation="x.xsd"/></xs:schema>'
+
+
+@pytest.mark.parametrize(
+    ("record", "code"),
+    [
+        (PublisherRecord("a/b", "orders", "<!ELEMENT a EMPTY>", "dtd"), "bad-publisher"),
+        (PublisherRecord("a", "or/ders", "<!ELEMENT a EMPTY>", "dtd"), "bad-stream"),
+        (PublisherRecord("a", "orders", "<!ELEMENT a (b", "dtd"), "dtd-malformed"),
+        (PublisherRecord("a", "orders", "<schema/>", "xsd"), "xsd-malformed"),
+        (PublisherRecord("a", "orders", _INCLUDES, "xsd"), "xsd-malformed"),
+        (PublisherRecord("a", "orders", "<!ELEMENT a EMPTY>", "dtd", "ignore"), "bad-on-invalid"),
+    ],
+)
+def test_publishers_that_are_none(store: Store, record: PublisherRecord, code: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        store.put_publisher(record)
+    assert caught.value.code == code and "twigcast-schema" not in str(caught.value)
+    assert store.publishers() == [] and store.version == 0
 
 
 def test_a_store_stays_what_it_is(store_url: str) -> None:

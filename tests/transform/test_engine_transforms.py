@@ -12,7 +12,7 @@ from transform_queries import random_transform
 from support import random_document
 from twigcast import Broker
 from twigcast.engine import Engine, Subscription
-from twigcast.errors import MessageError, OptionError, QueryError
+from twigcast.errors import OptionError, QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.transform.reference import transformed
@@ -109,24 +109,12 @@ def test_the_broker_delivers_payloads() -> None:
 
 
 def test_what_is_wrong_is_said() -> None:
-    engine = Engine(limits=Limits(max_depth=200))
+    engine = Engine()
     with pytest.raises(QueryError):
         engine.add("<a>{ for $x in //b return $y }</a>")
     with pytest.raises(OptionError, match="fragments"):
         engine.add(FIGURES, result="fragments")
     assert len(engine) == 0
-    engine.add(FIGURES)
-    deep = b"<figure>" * 100 + b"</figure>" * 100
-    with pytest.raises(MessageError, match="nested"):
-        engine.select(deep)
-    batch = pa.record_batch({"id": [1, 2], "xml": [deep, BOOK]})
-    for result in (engine.select_batch(batch), engine.match_batch(batch)):
-        assert [e and e["code"] for e in result.column("error").to_pylist()] == ["too-deep-to-transform", None]
-        assert [len(m) for m in result.column("matches").to_pylist()] == [0, 1]
-    # others are not to suffer
-    engine.add("/figure", id="filter")
-    for result in (engine.select_batch(batch), engine.match_batch(batch)):
-        assert [len(m) for m in result.column("matches").to_pylist()] == [1, 1]
 
 
 def test_a_path_that_no_message_has_is_refused() -> None:

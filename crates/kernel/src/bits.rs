@@ -1,4 +1,4 @@
-//! From the bits of a word to numbers.
+//! From the bits of a word to numbers; and a hint to the processor.
 
 /// Whether the processor has what the functions ending in `_avx2` are compiled for.
 #[cfg(target_arch = "x86_64")]
@@ -12,15 +12,6 @@ pub fn has_avx2() -> bool {
 pub fn expand(mut bits: u64, base: u32, out: &mut Vec<u32>) {
     while bits != 0 {
         out.push(base + bits.trailing_zeros());
-        bits &= bits - 1;
-    }
-}
-
-/// Appends the entry of `table` at each set bit.
-#[inline(always)]
-pub fn gather(mut bits: u64, table: &[u32], out: &mut Vec<u32>) {
-    while bits != 0 {
-        out.push(table[bits.trailing_zeros() as usize]);
         bits &= bits - 1;
     }
 }
@@ -69,32 +60,15 @@ pub unsafe fn expand_avx2(mut bits: u64, base: u32, out: &mut Vec<u32>) {
     unsafe { out.set_len(len) };
 }
 
-/// # Safety
-/// Needs [`has_avx2`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,popcnt,bmi1")]
-#[inline]
-pub unsafe fn gather_avx2(mut bits: u64, table: &[u32], out: &mut Vec<u32>) {
-    use std::arch::x86_64::*;
-    if table.len() < 64 {
-        return gather(bits, table, out); // the last word: loads would leave the table
+/// Asks the processor to have a word at hand soon.
+#[inline(always)]
+pub fn fetch(word: &u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
     }
-    out.reserve(72);
-    let mut len = out.len();
-    let mut at = 0;
-    while bits != 0 {
-        let x = (bits & 255) as usize;
-        // SAFETY: `at <= 56` and the table holds 64 entries; each store writes 8 entries at most 64 beyond the old
-        // length, for which 72 were reserved.
-        unsafe {
-            let v = _mm256_loadu_si256(table.as_ptr().add(at) as *const __m256i);
-            let indexes = _mm256_loadu_si256(INDEXES[x].as_ptr() as *const __m256i);
-            _mm256_storeu_si256(out.as_mut_ptr().add(len) as *mut __m256i, _mm256_permutevar8x32_epi32(v, indexes));
-        }
-        len += x.count_ones() as usize;
-        bits >>= 8;
-        at += 8;
-    }
-    // SAFETY: the entries up to `len` were written above.
-    unsafe { out.set_len(len) };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
 }

@@ -508,6 +508,19 @@ impl Errors {
         self.offset.append_option(e.map(|e| e.offset));
         self.text.append_option(e.map(|e| &*e.message));
     }
+
+    pub(crate) fn finish(mut self) -> ArrayRef {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("code", Arc::new(self.code.finish())),
+            ("line", Arc::new(self.line.finish())),
+            ("column", Arc::new(self.column.finish())),
+            ("offset", Arc::new(self.offset.finish())),
+            ("text", Arc::new(self.text.finish())),
+        ];
+        let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
+        let arrays = columns.into_iter().map(|c| c.1).collect();
+        Arc::new(StructArray::new(fields, arrays, Some(NullBuffer::from(self.valid))))
+    }
 }
 
 /// The numbers of constants, those of strings in place of these.
@@ -519,22 +532,8 @@ fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
     constants.into_iter().map(number).collect()
 }
 
-/// What was wrong with each message, null where nothing was.
-pub(crate) fn error_column(mut errors: Errors) -> ArrayRef {
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("code", Arc::new(errors.code.finish())),
-        ("line", Arc::new(errors.line.finish())),
-        ("column", Arc::new(errors.column.finish())),
-        ("offset", Arc::new(errors.offset.finish())),
-        ("text", Arc::new(errors.text.finish())),
-    ];
-    let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
-    let arrays = columns.into_iter().map(|c| c.1).collect();
-    Arc::new(StructArray::new(fields, arrays, Some(NullBuffer::from(errors.valid))))
-}
-
 pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {
-    let error = error_column(errors);
+    let error = errors.finish();
     let fields: Fields = vec![
         Field::new("matches", matches.data_type().clone(), false),
         Field::new("error", error.data_type().clone(), true),

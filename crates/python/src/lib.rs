@@ -2,7 +2,9 @@
 use pyo3::prelude::*;
 
 mod arrow;
+mod chunk;
 mod engine;
+mod join;
 mod pool;
 mod results;
 mod shred;
@@ -14,6 +16,10 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
     m.add_class::<transform::Transforms>()?;
+    m.add_class::<chunk::Check>()?;
+    m.add_class::<chunk::Chunker>()?;
+    m.add_class::<chunk::Pieces>()?;
+    m.add_class::<join::Correlator>()?;
     shred::register(m)?;
     xml::register(m)?;
     Ok(())

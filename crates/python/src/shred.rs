@@ -1,7 +1,7 @@
 //! Shredding for Python: messages in, rows out as Arrow columns; and BrPred over such columns.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::engine::{error_column, Errors, Rows};
+use crate::engine::{Errors, Rows};
 use crate::xml::limits;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int32Array, ListArray, StringArray, StructArray, UInt32Array,
@@ -98,7 +98,7 @@ impl Shredder {
             }
             (shreds, errors, row)
         });
-        Ok((export(columns(shreds)?), export(error_column(errors)), next))
+        Ok((export(columns(shreds)?), export(errors.finish()), next))
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use twigcast_kernel::output::plain::plain as plain_form;
 use twigcast_kernel::xml::{
-    decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Tag, Text, XmlError, CODES,
+    decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Stream, Tag, Text, XmlError, CODES,
 };
 
 pub type Error = (&'static str, String, u32, u32, u64);
@@ -149,18 +149,24 @@ fn tuple<'py>(py: Python<'py>, event: Event) -> PyResult<Bound<'py, PyTuple>> {
     }
 }
 
-/// The events of a message, or the error as `validate` gives it. `portable`: without SIMD.
+/// The events of a message, or the error as `validate` gives it. `portable`: without SIMD. `window`: read in parts.
 #[pyfunction]
-#[pyo3(signature = (data, limits=None, *, portable=false))]
+#[pyo3(signature = (data, limits=None, *, portable=false, window=None))]
 fn events<'py>(
     py: Python<'py>,
     data: &[u8],
     limits: Option<&Bound<'py, PyDict>>,
     portable: bool,
+    window: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let limits = self::limits(limits)?;
     let mut sink = Collect { events: Vec::new(), uris: vec![String::new()], text: Vec::new() };
     let read = py.detach(|| {
+        if let Some(window) = window {
+            let mut stream = Stream::new(limits, window, u64::MAX);
+            stream.push(data, &mut sink)?;
+            return stream.finish(&mut sink);
+        }
         let mut reader = if portable { Reader::portable() } else { Reader::new() };
         reader.read(data, &limits, &mut sink)
     });

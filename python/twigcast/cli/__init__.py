@@ -15,12 +15,14 @@ from twigcast.errors import TwigcastError
 # command -> its line in --help; the function has its name, the module is twigcast.cli.<command> or in MODULES.
 COMMANDS = {
     "match": "Match messages against subscriptions.",
+    "chunk": "Match and split documents that are too large for memory.",
     "validate": "Check that messages are well-formed.",
     "explain": "Show how a query is evaluated.",
     "test": "Tell whether a query matches messages, and if not, why.",
     "generate": "Generate documents and queries from a DTD.",
     "init": "Write a configuration to start from.",
     "subscriber": "Add, list, change and remove subscribers.",
+    "publisher": "Add, list and remove publishers and their schemas.",
     "subscribe": "Store a subscription.",
     "unsubscribe": "Remove subscriptions.",
     "pause": "Let subscriptions match nothing until resumed.",

@@ -18,7 +18,7 @@ from twigcast.cli.store_options import show as show_rows
 from twigcast.errors import OptionError
 
 if TYPE_CHECKING:
-    from twigcast.config import Pipeline
+    from twigcast.config import Outline
     from twigcast.delivery.dead import DeadLetters, Letter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -129,7 +129,7 @@ def redrive(ids: tuple[int, ...], every: bool, file: Path, **filters: Any) -> No
     click.echo(f"{put:,} put back")
 
 
-def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Pipeline, strict: bool) -> bool:
+def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Outline, strict: bool) -> bool:
     try:
         letters.redrive(letter, outbox, settings.state.path / "redrive")
         return True
@@ -140,13 +140,13 @@ def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Pipel
         return False
 
 
-def _check(found: list[Letter], settings: Pipeline) -> None:
+def _check(found: list[Letter], settings: Outline) -> None:
     """What has nowhere to go is told before anything moves."""
     for letter in found:
         if letter.kind == "message":
-            known, what, name = list(settings.streams), "stream", letter.stream
+            known, what, name = settings.streams, "stream", letter.stream
         else:
-            known, what, name = list(settings.sinks), "sink", letter.sink
+            known, what, name = settings.sinks, "sink", letter.sink
         if name not in known:
             hint = f"it has: {', '.join(known)}"
             text = f"dead letter {letter.id} is of the {what} {name!r}, which the configuration does not have"
@@ -154,12 +154,12 @@ def _check(found: list[Letter], settings: Pipeline) -> None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tuple[Pipeline, DeadLetters | None]]:
+def _opened(file: Path) -> Iterator[tuple[Outline, DeadLetters | None]]:
     """Reading makes no database: it would hide that the configuration is not the one that runs."""
-    from twigcast.config import load
+    from twigcast.config import outline
     from twigcast.delivery.dead import DeadLetters
 
-    settings = load(file)
+    settings = outline(file)
     letters = DeadLetters(settings.state.dead) if settings.state.dead.exists() else None
     try:
         yield settings, letters

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from twigcast.cli.inputs import as_json
-from twigcast.cli.options import OneOf, namespace_options, predicates_option
+from twigcast.cli.options import OneOf, namespace_options, predicates_option, schema_option
 from twigcast.cli.relational import check_options, engine_options, explain_relational
-from twigcast.cli.transforms import TransformExplanation
+from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
-from twigcast.lang.flwr import is_transform
+from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.xscl import is_correlation, parse_correlation
+from twigcast.schema import Schema
+from twigcast.schema.check import never_matches
 from twigcast.subscriptions import compile_file, read_subscriptions
+from twigcast.transform.explanation import OPTIMIZE, SHARING, TransformExplanation
 
 EPILOG = """\b
 Examples:
@@ -23,15 +28,27 @@ Examples:
   twigcast explain --ns a=http://www.w3.org/2005/Atom '/a:feed/a:entry//a:link/@href'
   twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
   twigcast explain --format json '//a/following::b'
+  twigcast explain 'S//a->x[id->i] FOLLOWED BY{i = j, 5 min} S//b->y[id->j]'
   twigcast explain --engine relational '/stock[symbol = "IBM"][price > 50]'
   twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
+  twigcast explain --schema book.dtd --format svg '<t>{ for $s in //section return $s/title }</t>' > plan.svg
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("query")
 @click.option("-s", "--subscriptions", metavar="FILE", help="Also tell what it shares with how many of these.")
-@click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
+@click.option(
+    "--format",
+    "format",
+    type=OneOf(["text", "json", "dot", "svg"]),
+    default="text",
+    show_default=True,
+    help="Output; dot and svg are pictures of a transform's plan.",
+)
+@schema_option("Tell if no message of this DTD or XML Schema can match, and plan a transform for such messages.")
+@click.option("--sharing", type=OneOf(SHARING), default="FWR", show_default=True, help="How much plans share.")
+@click.option("--optimize", type=OneOf(OPTIMIZE), help="What a transform's plan may rely on.  [default: all there is]")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
 @predicates_option
 @engine_options
@@ -40,6 +57,9 @@ def explain(
     query: str,
     subscriptions: str | None,
     format: str,
+    schema: Schema | None,
+    sharing: str,
+    optimize: str | None,
     dialect: str,
     predicates: str,
     engine: str,
@@ -56,29 +76,66 @@ def explain(
         options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "references": references}
         return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
-    if subscriptions is not None:
+    if subscriptions is not None and not is_correlation(query):
         file = read_subscriptions(subscriptions)
         compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
         others = file.subscriptions
-    found: Explanation | TransformExplanation
+    found: Explanation | TransformExplanation | CorrelationExplanation
+    told: dict[str, object]
+    more: list[tuple[str, list[str]]] = []
+    scope = dict(namespaces)
     if is_transform(query):
-        found = TransformExplanation(query, namespaces=dict(namespaces))
-    else:
-        found = explained(
-            query, namespaces=dict(namespaces), dialect=dialect, subscriptions=others, predicates=predicates
+        among = None
+        if others is not None:
+            among = [
+                parse_transform(one.query, {**scope, **(one.namespaces or {})}, one.default_namespace)
+                for one in others
+                if is_transform(one.query)
+            ]
+        found = TransformExplanation(
+            query, namespaces=scope, sharing=sharing, optimize=optimize, schema=schema, among=among
         )
-    if format == "json":
-        click.echo(as_json(found.as_dict()))
+        told = found.as_dict()
+    elif format in ("dot", "svg"):
+        raise click.UsageError("only transforms have a plan of operators to draw")
+    elif is_correlation(query):
+        found = _correlation(query, subscriptions, scope)
+        told = found.as_dict()
     else:
-        _print(found)
+        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=others, predicates=predicates)
+        told = found.as_dict()
+        never = None if schema is None else never_matches(schema, query, namespaces=scope, dialect=dialect)
+        if schema is not None:
+            told["never"] = never and {"text": never.text, "hint": never.hint}
+        if never is not None:
+            more.append(("never", str(never).partition(": ")[2].splitlines()))
+    if format == "json":
+        click.echo(as_json(told))
+    elif format == "text":
+        _print([*found.sections(), *more])
+    else:
+        assert isinstance(found, TransformExplanation)
+        click.echo(found.svg() if format == "svg" else found.dot())
 
 
-def _print(explanation: Explanation | TransformExplanation) -> None:
+def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, str]) -> CorrelationExplanation:
+    """Only the correlations among the subscriptions share anything with one."""
+    others = None
+    if subscriptions is not None:
+        others = [
+            parse_correlation(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
+            for one in read_subscriptions(subscriptions).subscriptions
+            if is_correlation(one.query)
+        ]
+    return explain_correlation(query, namespaces=namespaces, others=others)
+
+
+def _print(sections: Iterable[tuple[str, list[str]]]) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
-    for heading, lines in explanation.sections():
+    for heading, lines in sections:
         for i, line in enumerate(lines):
             text = Text(f"{heading if i == 0 else '':<12}", style="bold")
             text.append(line, style="not bold")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, Protocol
 
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.chunk.run import Options, cores
+from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
+from twigcast.cli.large import ABOVE, LargeFiles, complaints, is_large
 from twigcast.cli.options import (
     OneOf,
+    Size,
     format_option,
     limit_options,
     limits_from,
@@ -20,6 +25,7 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
@@ -35,12 +41,14 @@ Examples:
   twigcast match -s subscriptions.txt messages/
   twigcast match -s subs.jsonl --ns a=http://www.w3.org/2005/Atom feed.xml other.xml
   curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
+  twigcast match -s correlations.jsonl --stream S --time '/*/@t' messages/
+  twigcast match -s correlations.jsonl --stream payments=in/ --stream returns=back/ --time //CreDtTm
   twigcast match --engine relational --database duckdb:///rules.db messages/
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
   .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
-           "result": "match" | "nodes" | "fragments"}
+           "result": "match" | "nodes" | "fragments", "deliver_empty": true | false, "stream": "name"}
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -54,7 +62,7 @@ class Output(Protocol):
 
 @click.command(epilog=EPILOG)
 @click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
-@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.argument("messages", nargs=-1, metavar="MESSAGE...")
 @click.option(
     "--result",
     type=OneOf(RESULTS),
@@ -62,10 +70,19 @@ class Output(Protocol):
     show_default=True,
     help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
 )
+@click.option(
+    "--chunk-above",
+    type=Size(),
+    default=ABOVE,
+    metavar="N",
+    help=f"Files with more bytes, and compressed ones, are matched in parts (twigcast chunk).  [default: {ABOVE}]",
+)
 @format_option("jsonl", "table")
+@correlation_options
 @namespace_options
 @mode_option
 @predicates_option
+@plan_options
 @engine_options
 @limit_options
 @click.pass_context
@@ -75,7 +92,12 @@ def match(
     subscriptions: str | None,
     messages: tuple[str, ...],
     result: str,
+    chunk_above: int,
     format: str,
+    stream: tuple[str, ...],
+    time: str | None,
+    strategy: str,
+    lateness: str | None,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
@@ -85,27 +107,40 @@ def match(
     unroll: int,
     buckets: int,
     references: tuple[str, ...],
-    **limits: int | None,
+    **others: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
     A MESSAGE is a file, a folder (every file in it and below, sorted by name, hidden ones left out), or - for stdin.
     Matches come out by message, in the order given, then by subscription, in the order of the file.
+
+    With correlations among the subscriptions, or with --stream or --time, the messages are streams in event time: they
+    are taken in the order of their times (with --lateness, in the order given). What a message completes comes after
+    its matches.
     """
+    streams = Streams.of(ctx, messages, stream, time, lateness)
+    messages = streams.names
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     check_options(engine, database=database, plan=plan, reference=references)
+    plans = {name: others.pop(name) for name in NAMES}
+    options: dict[str, Any]
     if engine == "relational":
-        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
+        options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
         options |= {"references": references}
-        options |= {"namespaces": dict(namespaces), "limits": limits_from(limits)}
+        options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
         return match_relational(ctx, subscriptions, messages, format, result, **options)
     if subscriptions is None:
         raise click.UsageError("Missing option '-s' / '--subscriptions'.")
     file = read_subscriptions(subscriptions, result=result)
+    options = {"mode": mode, "predicates": predicates, **plans}
+    if streams.are_asked_for or reads_streams(file):
+        broker = compile_broker(
+            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
+        )
+        ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    ways = {"mode": mode, "predicates": predicates}
-    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **ways)
+    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
@@ -115,11 +150,19 @@ def match(
         output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
     report = Report(progress)
     matched = False
-    for batch in batches(read(names)):
-        for part, found in _match(compiled, batch, report, selecting):
-            matched |= len(found.column("matches").flatten()) > 0
-            output.add(part, found)
-        progress.advance(len(batch))
+    chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
+    for large, some in groupby(names, lambda name: is_large(name, chunk_above)):
+        for name in some if large else ():
+            done = chunked.match(str(name))
+            report.broken(complaints(str(name), done))
+            matched |= bool(done.answers)
+            output.add([str(name)], chunked.record(done))
+            progress.advance(1)
+        for batch in () if large else batches(read(some)):
+            for part, found in _match(compiled, batch, report, selecting):
+                matched |= len(found.column("matches").flatten()) > 0
+                output.add(part, found)
+            progress.advance(len(batch))
     progress.clear()
     output.close()
     ctx.exit(2 if report.errors else 0 if matched else 1)
@@ -159,6 +202,11 @@ class Report:
     def bad(self, name: str, error: dict[str, Any]) -> None:
         self.errors += 1
         self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
+
+    def broken(self, lines: list[str]) -> None:
+        self.errors += len(lines)
+        for line in lines:
+            self._progress.say(line)
 
     def unreadable(self, messages: list[Message | Unreadable]) -> None:
         for message in messages:

@@ -14,6 +14,7 @@ from twigcast.errors import OptionError
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.plan.planner import PREDICATES
+from twigcast.schema import Schema, read_schema
 from twigcast.subscriptions import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,6 +103,24 @@ def predicates_option(command: F) -> F:
         show_default=True,
         help="When values are compared: shared, inline or postponed. The answers are the same.",
     )(command)
+
+
+class SchemaFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A DTD or an XML Schema."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Schema:
+        if isinstance(value, Schema):
+            return value
+        try:
+            return read_schema(str(value))
+        except OptionError as error:
+            self.fail(error.text, param, ctx)
+
+
+def schema_option(help: str) -> Callable[[F], F]:
+    return click.option("--schema", type=SchemaFile(), metavar="FILE", help=help)
 
 
 def limit_options(command: F) -> F:

@@ -28,8 +28,7 @@ STALE = 10.0
 @click.pass_context
 def status(ctx: click.Context, file: Path, form: str) -> None:
     """Show what the pipeline of the configuration FILE is doing: streams, sinks, dead letters."""
-    settings = config.load(file)
-    found = gather(settings)
+    found = gather(config.outline(file).state)
     if form == "json":
         click.echo(json.dumps(found, indent=2))
     else:
@@ -38,19 +37,19 @@ def status(ctx: click.Context, file: Path, form: str) -> None:
     ctx.exit(1 if not found["running"] else 2 if failing else 0)
 
 
-def gather(settings: config.Pipeline) -> dict[str, Any]:
+def gather(state: config.StateSettings) -> dict[str, Any]:
     """From the state folder alone: nothing of the running pipeline is asked or held up."""
     from twigcast.delivery.dead import DeadLetters
     from twigcast.spark.watch import status_file
 
     found: dict[str, Any] = {"running": False, "store": None, "streams": {}, "sinks": [], "dead": 0}
     try:
-        found |= json.loads(status_file(settings.state.path).read_bytes())
+        found |= json.loads(status_file(state.path).read_bytes())
     except FileNotFoundError:
         return found
     found["running"] = found["running"] and time.time() - found["written"] < STALE
-    if settings.state.dead.exists():
-        letters = DeadLetters(settings.state.dead)
+    if state.dead.exists():
+        letters = DeadLetters(state.dead)
         found["dead"] = letters.count()
         letters.close()
     return found

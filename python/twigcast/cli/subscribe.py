@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twigcast.cli.options import OneOf, format_option, namespace_options
+from twigcast.cli.options import OneOf, format_option, namespace_options, schema_option
 from twigcast.cli.store_options import opened, show, store_option
 from twigcast.engine import DIALECTS
 from twigcast.results import RESULTS
+from twigcast.schema import Schema
+from twigcast.schema.check import check
 
 if TYPE_CHECKING:
     from twigcast.store import SubscriptionRecord
@@ -38,8 +40,10 @@ Examples:
 @click.option(
     "--result", type=OneOf(RESULTS), default="match", show_default=True, help="What is delivered, as for match."
 )
+@schema_option("Refuse QUERY if no message of this DTD or XML Schema can match.")
 @click.option("--stream", metavar="NAME", help="Only messages of this stream.")
 @click.option("--max-delay", metavar="TIME", help="Collect matches into one delivery for up to this long.")
+@click.option("--deliver-empty", is_flag=True, help="Of a transform: deliver its empty outer element, too.")
 @click.option("--paused", is_flag=True, help="Do not match until resumed.")
 @click.option("--replace", is_flag=True, help="Put it in the place of the subscription with this id.")
 @store_option
@@ -52,8 +56,10 @@ def subscribe(
     default_namespace: str | None,
     dialect: str,
     result: str,
+    schema: Schema | None,
     stream: str | None,
     max_delay: str | None,
+    deliver_empty: bool,
     paused: bool,
     replace: bool,
     url: str,
@@ -75,8 +81,12 @@ def subscribe(
         "result": result,
         "stream": stream,
         "max_delay": None if max_delay is None else delay(max_delay),
+        "deliver_empty": deliver_empty,
         "state": "paused" if paused else "active",
     }
+    if schema is not None:
+        scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
+        check(schema, query, **scope, dialect=dialect)
     with opened(url, create=not replace) as store:
         if replace and id is not None:
             record = store.replace(id, query, **options)

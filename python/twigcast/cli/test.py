@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
-from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options
+from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
 from twigcast.cli.transforms import TransformProbe
 from twigcast.engine import DIALECTS
 from twigcast.errors import MessageError
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
+from twigcast.schema import Schema
+from twigcast.schema.check import never_matches
 from twigcast.whynot import Probe
 
 EPILOG = """\b
@@ -31,6 +33,7 @@ Exit status: 0 some message matches, 1 none does, 2 there was an error (other me
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--format", "format", type=OneOf(["text", "jsonl"]), default="text", show_default=True, help="Output.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
+@schema_option("Tell first if no message of this DTD or XML Schema can match.")
 @namespace_options
 @limit_options
 @click.pass_context
@@ -41,6 +44,7 @@ def test(
     messages: tuple[str, ...],
     format: str,
     dialect: str,
+    schema: Schema | None,
     namespaces: tuple[tuple[str, str], ...],
     **limits: int | None,
 ) -> None:
@@ -53,6 +57,10 @@ def test(
     if messages.count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     ask = _asking(query, dict(namespaces), dialect, limits_from(limits))
+    if schema is not None:
+        never = never_matches(schema, query, namespaces=dict(namespaces), dialect=dialect)
+        if never is not None:
+            click.echo(f"warning: {never}", err=True)
     matched, errors = False, 0
     for message in read(expand(messages)):
         name = printable(message.name)

@@ -17,7 +17,8 @@ LINES = 1 << 14
 FORMAT = """\b
 A line is an object; only "query" is required, and without an "id" the number of the line is the id:
   {"id": "a7", "subscriber": "alice", "query": "/a/b", "namespaces": {"p": "uri"}, "default_namespace": "uri",
-   "dialect": "w3c", "result": "match", "stream": "orders", "max_delay": "5 minutes", "state": "active"}
+   "dialect": "w3c", "result": "match", "stream": "orders", "max_delay": "5 minutes", "deliver_empty": false,
+   "state": "active"}
 """
 
 

@@ -6,12 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from twigcast.config.environment import Expansion
+from twigcast.config.environment import Expansion, Key
 from twigcast.config.errors import ConfigError, problems_of
 from twigcast.config.models import (
     ArchiveSettings,
@@ -45,6 +46,7 @@ __all__ = [
     "KafkaSink",
     "LimitSettings",
     "MetricsSettings",
+    "Outline",
     "ParquetSink",
     "Pipeline",
     "PublisherSettings",
@@ -61,6 +63,7 @@ __all__ = [
     "TriggerSettings",
     "WebhookSink",
     "load",
+    "outline",
     "parse",
     "template",
 ]
@@ -69,17 +72,37 @@ __all__ = [
 _WITH_PATHS = ("store", "state")
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a configuration says without its secrets: where the state is, and the names of streams and sinks."""
+
+    state: StateSettings
+    streams: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+
 def load(path: str | Path) -> Pipeline:
     """Reads a file. Relative paths in it are relative to its folder."""
-    path = Path(path)
-    try:
-        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-    except OSError as error:
-        hint = "twigcast init writes one" if isinstance(error, FileNotFoundError) else None
-        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint) from error
-    except UnicodeDecodeError as error:
-        raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None
-    return parse(text, name=str(path), folder=path.absolute().parent)
+    text, name, folder = _read(Path(path))
+    return parse(text, name=name, folder=folder)
+
+
+def outline(path: str | Path) -> Outline:
+    """For those who look on: a variable that this shell does not have, a secret mostly, is no mistake here.
+
+    What else is wrong with the file is one all the same: it may be another file than that of the pipeline.
+    """
+    text, name, folder = _read(Path(path))
+    expansion = Expansion(os.environ)
+    raw = _expanded(text, name, expansion)
+    if not expansion.problems or any(key[0] == "state" for key, _ in expansion.problems):
+        settings = parse(text, name=name, folder=folder)
+        return Outline(settings.state, tuple(settings.streams), tuple(settings.sinks))
+    _, problems = _validated(raw, expansion, folder)
+    if problems:
+        raise ConfigError(name, problems, text)
+    state = StateSettings.model_validate(raw["state"], context={"folder": folder})
+    return Outline(state, tuple(raw["streams"]), tuple(raw["sinks"]))
 
 
 def parse(
@@ -87,21 +110,44 @@ def parse(
 ) -> Pipeline:
     """A configuration from its text; ``folder`` is what relative paths are relative to, else the current one."""
     expansion = Expansion(os.environ if environment is None else environment)
+    raw = _expanded(text, name, expansion)
+    pipeline, problems = _validated(raw, expansion, folder or Path.cwd())
+    problems = [*expansion.problems, *problems]
+    if problems or pipeline is None:
+        raise ConfigError(name, problems, text)
+    return pipeline
+
+
+def _read(path: Path) -> tuple[str, str, Path]:
     try:
-        raw = expansion.expand(_toml(text, name))
+        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
+    except OSError as error:
+        hint = "twigcast init writes one" if isinstance(error, FileNotFoundError) else None
+        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None
+    return text, str(path), path.absolute().parent
+
+
+def _expanded(text: str, name: str, expansion: Expansion) -> dict[str, Any]:
+    try:
+        raw: dict[str, Any] = expansion.expand(_toml(text, name))
     except RecursionError:
         raise OptionError("bad-toml", f"{name}: lists or tables are nested too deeply") from None
     for section in _WITH_PATHS:
         raw.setdefault(section, {})
-    problems = list(expansion.problems)
+    return raw
+
+
+def _validated(
+    raw: dict[str, Any], expansion: Expansion, folder: Path
+) -> tuple[Pipeline | None, list[tuple[Key, str]]]:
+    """The pipeline, or what is wrong beside variables that are not set."""
     try:
-        pipeline = Pipeline.model_validate(raw, context={"folder": folder or Path.cwd()})
+        return Pipeline.model_validate(raw, context={"folder": folder}), []
     except ValidationError as error:
-        unset = {key for key, _ in problems}
-        problems += [(key, words) for key, words in problems_of(error, expansion.touched) if key not in unset]
-    if problems:
-        raise ConfigError(name, problems, text)
-    return pipeline
+        unset = {key for key, _ in expansion.problems}
+        return None, [(key, words) for key, words in problems_of(error, expansion.touched) if key not in unset]
 
 
 def _toml(text: str, name: str) -> dict[str, Any]:

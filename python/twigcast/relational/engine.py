@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import DIALECTS, Subscription, SubscriptionId, _check, _columns, _message
+from twigcast.engine import DIALECTS, Failure, Subscription, SubscriptionId, _check, _columns, _message
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
@@ -131,6 +131,7 @@ class RelationalEngine:
         default_namespace: str | None = None,
         dialect: str = "w3c",
         result: str = "match",
+        deliver_empty: bool = False,
     ) -> SubscriptionId:
         """Adds one subscription and returns its id, which is the next free number if none is given."""
         with self._lock:
@@ -138,7 +139,7 @@ class RelationalEngine:
                 id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1
                 while id in self:
                     id += 1
-            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result)])
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty)])
         return id
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> None:
@@ -393,7 +394,8 @@ class RelationalEngine:
             _check((error["code"], error["text"], error["line"], error["column"], error["offset"]))
         return self.ids_of(found.column("number").to_pylist())
 
-    def select(self, xml: bytes) -> list[Selected]:
+    def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
+        """As ``Engine.select`` has it; joins try every subscription, so there are no failures."""
         return [Selected(id) for id in self.match(xml)]
 
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -57,19 +57,39 @@ def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
     return Schema(from_dtd.graph_of(dtd, roots), check)
 
 
-def xsd_schema(source: str | Path, *, roots: tuple[str, ...] = ()) -> Schema:
-    """An XML Schema: a file's path. Includes and imports are looked up beside it, never on the network."""
+def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:
+    """An XML Schema: a file's path, or its text as bytes. Includes and imports are looked up beside the file, never on
+    the network; a text alone has none."""
     import xmlschema  # only those who use XSD pay for it
 
-    path = Path(source)
+    where = "XML Schema" if isinstance(source, bytes) else str(source)
     try:
-        read = xmlschema.XMLSchema(str(path.resolve()), allow="local", use_fallback=False)
+        if isinstance(source, bytes):
+            read = xmlschema.XMLSchema(source, allow="none", use_fallback=False)
+        else:
+            read = xmlschema.XMLSchema(str(Path(source).resolve()), allow="local", use_fallback=False)
     except OSError as error:
-        raise OptionError("xsd-unreadable", f"{path}: {error}") from error
-    except (xmlschema.XMLSchemaException, xmlschema.XMLResourceError) as error:
-        raise OptionError("xsd-malformed", f"{path}: {error}") from error
-    parser = etree.XMLParser(no_network=True)
-    return Schema(from_xsd.graph_of(read, roots), lambda: etree.XMLSchema(etree.parse(str(path), parser)))
+        raise OptionError("xsd-unreadable", f"{where}: {error}") from error
+    except (xmlschema.XMLSchemaException, xmlschema.XMLResourceError, etree.XMLSyntaxError, SyntaxError) as error:
+        raise OptionError("xsd-malformed", f"{where}: {error}") from error
+
+    def check() -> Any:
+        parser = etree.XMLParser(no_network=True)
+        text = BytesIO(source) if isinstance(source, bytes) else str(source)
+        return etree.XMLSchema(etree.parse(text, parser))
+
+    return Schema(from_xsd.graph_of(read, roots), check)
+
+
+def read_schema(path: str | Path) -> Schema:
+    """A DTD or an XML Schema, by the file's name or, where that does not tell, by what it holds."""
+    name = str(path).lower()
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise OptionError("schema-unreadable", f"{path}: {error.strerror}") from error
+    is_dtd = name.endswith((".dtd", ".mod", ".ent")) or (not name.endswith(".xsd") and b"<!ELEMENT" in data)
+    return dtd_schema(path) if is_dtd else xsd_schema(path)
 
 
 __all__ = [
@@ -82,5 +102,6 @@ __all__ = [
     "Validator",
     "dtd_schema",
     "read_dtd",
+    "read_schema",
     "xsd_schema",
 ]

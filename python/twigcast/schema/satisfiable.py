@@ -52,6 +52,20 @@ def never_holds(graph: ElementGraph, predicate: Predicate, start: int) -> Imposs
     return narrowed(graph, predicate, start, "")[1]
 
 
+def never_true(graph: ElementGraph, predicate: Predicate) -> tuple[bool, Impossible | None]:
+    """Whether a condition on the document holds for no valid message, with the reason where a step is to blame."""
+    match predicate:
+        case Bool(value):
+            return not value, None
+        case And(terms) | Or(terms):
+            found = [never_true(graph, term) for term in terms]
+            never = any(no for no, _ in found) if isinstance(predicate, And) else all(no for no, _ in found)
+            return never, next((why for no, why in found if no and why), None) if never else None
+    twig = any_branch(predicate)
+    why = None if twig is None or not twig.nodes else impossible(graph, twig)
+    return why is not None, why
+
+
 def _twig(graph: ElementGraph, twig: Twig, at: int | None, path: str) -> tuple[int, Impossible | None]:
     """The declarations that the twig may end at, or why there are none."""
     reached = at

@@ -1,6 +1,7 @@
 """Spark as the data plane: sources and stages as DataFrame functions, and the pipeline that joins them."""
 
 from twigcast.spark.api import deliver, pipeline, read
+from twigcast.spark.correlate import correlate
 from twigcast.spark.inbox import Progress, run_directory
 from twigcast.spark.live import LiveSet
 from twigcast.spark.session import session
@@ -15,6 +16,7 @@ __all__ = [
     "Matched",
     "Progress",
     "Snapshot",
+    "correlate",
     "deliver",
     "match",
     "match_relational",

@@ -24,6 +24,7 @@ from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
 from twigcast.spark.sources.directory import Load, check_inbox, listed_by_the_driver, listing, passed_over
 from twigcast.spark.stages.outcome import outcomes
+from twigcast.spark.stages.preload import preloading
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ class _Run:
                 dropped = [(path, 0) for path in passed_over(self.sink.checkpoint, batch)]
                 if dropped:
                     found = found.union(found.sparkSession.createDataFrame(dropped, found.schema))
-                counts = self.sink.commit(batch, found.mapInArrow(task, REPORT_SQL).collect())
+                with preloading(found.sparkSession.sparkContext, self.snapshot.path):
+                    reports = found.mapInArrow(task, REPORT_SQL)
+                counts = self.sink.commit(batch, reports.collect())
                 self.total.add(counts)
             if self.on_batch is not None:
                 self.on_batch(Progress(batch, counts, time.monotonic() - started, self.total, replayed))

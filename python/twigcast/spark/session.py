@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from twigcast.errors import OptionError
 from twigcast.spark.archive import archive_options, cache_folder
 from twigcast.spark.java import find_java
+from twigcast.spark.stages.preload import DAEMON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,8 @@ SETTINGS = {
     # The default (4 MiB per file) would spread a thousand small messages over dozens of tasks.
     "spark.sql.files.openCostInBytes": str(16 << 10),
     "spark.sql.streaming.metricsEnabled": "false",
+    # Workers share the memory of a snapshot.
+    "spark.python.daemon.module": DAEMON,
 }
 
 

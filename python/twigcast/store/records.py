@@ -13,10 +13,11 @@ from twigcast.durations import WORDS, duration_text, milliseconds
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import is_transform
+from twigcast.lang.xscl import is_correlation
 from twigcast.subscriptions import suggest
 
 STATES = ("active", "paused")
-_OPTIONS = ("default_namespace", "dialect", "result", "stream", "max_delay")
+_OPTIONS = ("default_namespace", "dialect", "result", "stream", "max_delay", "deliver_empty")
 _LONGEST_ID = 255
 # Becomes the name of a folder, and part of a topic's.
 _SUBSCRIBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
@@ -41,10 +42,18 @@ class SubscriptionRecord(NamedTuple):
     state: str = "active"
     version: int = 0
     """The store's version that made it what it is."""
+    deliver_empty: bool = False
+    """Of a transform: its empty outer element is delivered where nothing is bound."""
 
     def to_subscription(self) -> Subscription:
         return Subscription(
-            self.id, self.query, self.namespaces, self.default_namespace, dialect=self.dialect, result=self.result
+            self.id,
+            self.query,
+            self.namespaces,
+            self.default_namespace,
+            dialect=self.dialect,
+            result=self.result,
+            deliver_empty=self.deliver_empty,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -79,6 +88,8 @@ class SubscriptionRecord(NamedTuple):
             found["stream"] = self.stream
         if self.max_delay is not None:
             found["max_delay"] = self.max_delay
+        if self.deliver_empty:
+            found["deliver_empty"] = True
         return found
 
     def row(self) -> tuple[str, str | None, str, str, str | None, str | None, str]:
@@ -170,9 +181,15 @@ def from_json(value: Any, number: int) -> SubscriptionRecord:
         given["max_delay"] = delay(given["max_delay"])
     for key, of in given.items():
         CHECKS[key](of)
-    if "kind" not in given and is_transform(given["query"]):
-        return SubscriptionRecord(**given, kind="transform")
+    given.setdefault("kind", kind_of(given["query"]))
     return SubscriptionRecord(**given)
+
+
+def kind_of(query: str) -> str:
+    """What a query is, by its looks."""
+    if is_transform(query):
+        return "transform"
+    return "correlate" if is_correlation(query) else "filter"
 
 
 def delay(value: Any) -> int:
@@ -242,6 +259,11 @@ def _check_max_delay(value: Any) -> None:
         raise OptionError("bad-max-delay", "max_delay must be a number of milliseconds")
 
 
+def _check_deliver_empty(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise OptionError("bad-deliver-empty", f'"deliver_empty" is true or false, not {value!r}')
+
+
 def _check_state(value: Any) -> None:
     if value not in STATES:
         raise OptionError("unknown-state", f"there is no state {value!r}", hint="it is active or paused")
@@ -258,6 +280,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "result": _check_word,
     "stream": _check_stream,
     "max_delay": _check_max_delay,
+    "deliver_empty": _check_deliver_empty,
     "state": _check_state,
 }
 KEYS = tuple(CHECKS)

@@ -30,12 +30,18 @@ from twigcast.constructor import (
     OrderKey,
     Path,
     Transform,
+    items_of,
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
+from twigcast.transform.budget import Spend, free
 from twigcast.transform.nodes import Node
 
 Scope: TypeAlias = Mapping[str, str]
+
+
+class TooLong(Exception):
+    """The new message has more bytes than it may have."""
 
 
 @dataclass(slots=True)
@@ -49,12 +55,40 @@ class Group:
         return [self.node] if path.is_self else self.lists[path]
 
 
-def render(transform: Transform, groups: Sequence[Group], *, deliver_empty: bool = False) -> bytes | None:
-    """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``."""
+def render(
+    transform: Transform,
+    groups: Sequence[Group],
+    *,
+    deliver_empty: bool = False,
+    most: int | None = None,
+    spend: Spend = free,
+) -> bytes | None:
+    """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``.
+
+    TooLong if it has more than ``most`` bytes, TooCostly if the budget that ``spend`` is of does not suffice."""
     if not groups and not deliver_empty:
         return None
-    out = _Writer(transform, in_order(transform.order, groups))
+    if spend is not free:
+        spend(_visited(transform, groups))
+    out = _Writer(transform.result, in_order(transform.order, groups), most)
     out.element(transform.outer, None, {}, "", nested=False)
+    made = "".join(out.text).encode()
+    if most is not None and len(made) > most:
+        raise TooLong
+    return made
+
+
+def _visited(transform: Transform, groups: Sequence[Group]) -> int:
+    """The nodes that are copied, or whose values are taken: all below those that the paths found."""
+    items = items_of((*transform.result, *(key.value for key in transform.order)))
+    paths = [item.path for item in items if isinstance(item, Copy)]
+    return sum(node.end - node.id for group in groups for path in paths for node in group.nodes(path))
+
+
+def filled(template: Element, group: Group) -> bytes:
+    """A template whose holes are all filled from one group."""
+    out = _Writer((), [])
+    out.element(template, group, {}, "", nested=False)
     return "".join(out.text).encode()
 
 
@@ -78,12 +112,17 @@ def atoms(item: Item, group: Group) -> list[str]:
 
 
 def _first(item: Item, group: Group) -> str:
+    if isinstance(item, Copy):
+        return next((node.value for node in group.nodes(item.path)), "")
     found = atoms(item, group)
     return found[0] if found else ""
 
 
 def _number(item: Function, group: Group) -> float | None:
-    values = atoms(item.arguments[0], group)
+    of = item.arguments[0]
+    if item.name == "count" and isinstance(of, Copy):
+        return float(len(group.nodes(of.path)))
+    values = atoms(of, group)
     if item.name == "count":
         return float(len(values))
     if item.name == "number":
@@ -119,20 +158,27 @@ def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
         if math.isnan(number):
             return (2 if key.empty_greatest else 0.5), 0.0  # type: ignore[return-value]
         return 1, number
-    found = atoms(value, group)
-    if not found:
+    if isinstance(value, Copy) and not group.nodes(value.path):
         return (3 if key.empty_greatest else 0), ""
-    return 1, found[0]
+    return 1, _first(value, group)
 
 
 # -- text
 
 
 class _Writer:
-    def __init__(self, transform: Transform, groups: list[Group]) -> None:
-        self.transform = transform
+    def __init__(self, result: Sequence[Item | Element], groups: list[Group], most: int | None = None) -> None:
+        self.result = result
         self.groups = groups
         self.text: list[str] = []
+        # in characters, of which none has less than a byte: the bytes are counted at the end
+        self.room = math.inf if most is None else most
+
+    def put(self, text: str) -> None:
+        self.room -= len(text)
+        if self.room < 0:
+            raise TooLong
+        self.text.append(text)
 
     def element(self, element: Element, group: Group | None, scope: Scope, default: str, *, nested: bool) -> None:
         """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``.
@@ -164,19 +210,19 @@ class _Writer:
 
     def start(self, name: str, wanted: Scope, attributes: Any, scope: Scope) -> Scope:
         fresh = {p: uri for p, uri in wanted.items() if scope.get(p, "") != uri and p != "xml"}
-        self.text.append("<" + name)
+        self.put("<" + name)
         for prefix, uri in sorted(fresh.items()):
-            self.text.append(f' xmlns{":" if prefix else ""}{prefix}="{quoted(uri)}"')
+            self.put(f' xmlns{":" if prefix else ""}{prefix}="{quoted(uri)}"')
         for attribute, value in attributes:
-            self.text.append(f' {attribute}="{quoted(value)}"')
-        self.text.append(">")
+            self.put(f' {attribute}="{quoted(value)}"')
+        self.put(">")
         return {**scope, **fresh} if fresh else scope
 
     def finish(self, name: str, at: int) -> None:
         if len(self.text) == at:
-            self.text[-1] = "/>"
+            self.text[-1] = "/>"  # in place of ">"
         else:
-            self.text.append(f"</{name}>")
+            self.put(f"</{name}>")
 
     def copied_attributes(self, content: Sequence[Content], group: Group | None) -> list[Node]:
         found: list[Node] = []
@@ -199,20 +245,20 @@ class _Writer:
     def content(self, part: Content, group: Group | None, scope: Scope, default: str) -> None:
         match part:
             case str():
-                self.text.append(escaped(part))
+                self.put(escaped(part))
             case Element():
                 self.element(part, group, scope, default, nested=True)
             case Comment(text):
-                self.text.append(f"<!--{text}-->")
+                self.put(f"<!--{text}-->")
             case Instruction(target, text):
-                self.text.append(f"<?{target} {text}?>" if text else f"<?{target}?>")
+                self.put(f"<?{target} {text}?>" if text else f"<?{target}?>")
             case Hole(items):
                 self.sequence(items, group, scope, default)
             case Groups():
                 # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
                 after_string = False
                 for one in self.groups:
-                    after_string = self.sequence(self.transform.result, one, scope, default, after_string)
+                    after_string = self.sequence(self.result, one, scope, default, after_string)
 
     def sequence(
         self,
@@ -234,7 +280,7 @@ class _Writer:
                     after_string = False
             else:
                 for value in [item.value] if isinstance(item, Constant) else atoms(item, group) if group else []:
-                    self.text.append(escaped(" " * after_string + value))
+                    self.put(escaped(" " * after_string + value))
                     after_string = True
         return after_string
 
@@ -267,11 +313,11 @@ class _Writer:
 
     def leaf(self, node: Node) -> None:
         if node.kind == "text":
-            self.text.append(escaped(node.text))
+            self.put(escaped(node.text))
         elif node.kind == "comment":
-            self.text.append(f"<!--{node.text}-->")
+            self.put(f"<!--{node.text}-->")
         elif node.kind == "pi":
-            self.text.append(f"<?{node.local} {node.text}?>" if node.text else f"<?{node.local}?>")
+            self.put(f"<?{node.local} {node.text}?>" if node.text else f"<?{node.local}?>")
 
 
 def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:

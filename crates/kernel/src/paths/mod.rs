@@ -11,6 +11,7 @@ pub mod hits;
 pub mod index;
 pub mod laminar;
 pub mod nfa;
+pub mod runs;
 pub mod segment;
 pub mod sets;
 pub mod tab;

@@ -80,9 +80,18 @@ impl Encoding {
         }
     }
 
-    /// Writes `bytes` (without byte order mark) in UTF-8. The offset of a fault is one in `out`.
+    /// How many of `bytes` are whole characters, where more may follow.
+    pub fn whole(self, bytes: &[u8]) -> usize {
+        let Encoding::Utf16 { big } = self else {
+            return bytes.len();
+        };
+        let even = bytes.len() & !1;
+        let high = even.checked_sub(if big { 2 } else { 1 }).is_some_and(|i| bytes[i] & 0xFC == 0xD8);
+        even - if high { 2 } else { 0 }
+    }
+
+    /// Appends `bytes` (without byte order mark) in UTF-8. The offset of a fault is one in `out`.
     pub fn transcode(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.clear();
         out.reserve(bytes.len() + bytes.len() / 8);
         let bad = match self {
             Encoding::Utf16 { big } => utf16(bytes, big, out),

@@ -82,6 +82,14 @@ impl<'a> Budget<'a> {
         Budget { limits, most, spent: 0 }
     }
 
+    /// For a document read in parts, of which this much has been read and spent: what may be spent grows by
+    /// `max_expansion` with each `max_bytes`, so that a large document may hold as many references as its parts could.
+    pub fn resumed(limits: &'a Limits, read: u64, spent: u64) -> Self {
+        let times = read.saturating_mul(limits.max_amplification.into()).max(AMPLIFICATION_FLOOR);
+        let most = limits.max_expansion.saturating_mul(1 + read / limits.max_bytes.max(1)).min(times);
+        Budget { limits, most, spent }
+    }
+
     /// Accounts for so many bytes of replacement text or of a default.
     pub fn spend(&mut self, bytes: u64, at: usize) -> Result<()> {
         if self.afford(bytes) {

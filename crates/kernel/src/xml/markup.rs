@@ -56,6 +56,39 @@ pub(super) fn instruction<V: Scan>(src: &[u8], start: usize, max_name: u32) -> R
     Ok(close + 2)
 }
 
+/// Is the markup at `start` all there, or wrong whatever may follow?
+#[cold]
+pub(super) fn is_whole(src: &[u8], start: usize) -> bool {
+    let rest = &src[start..];
+    if rest.starts_with(b"<!--") {
+        return memchr::memmem::find(&rest[4..], b"--").is_some_and(|dashes| 4 + dashes + 2 < rest.len());
+    }
+    if rest.starts_with(b"<![CDATA[") {
+        return memchr::memmem::find(rest, b"]]>").is_some();
+    }
+    match rest.get(1) {
+        None => false,
+        Some(b'!') => rest.len() >= b"<!DOCTYPE".len(),
+        Some(b'?') => memchr::memmem::find(rest, b"?>").is_some(),
+        Some(_) => is_whole_tag(rest),
+    }
+}
+
+fn is_whole_tag(tag: &[u8]) -> bool {
+    let mut i = 1;
+    let mut quote = None;
+    while let Some(&c) = tag.get(i) {
+        match (c, quote) {
+            (b'<', _) | (b'>', None) => return true,
+            (b'"' | b'\'', None) => quote = Some(c),
+            _ if Some(c) == quote => quote = None,
+            _ => {}
+        }
+        i += 1;
+    }
+    false
+}
+
 /// A reference in content or in an attribute value.
 pub(super) enum Reference {
     /// To a character, or to a predefined entity.

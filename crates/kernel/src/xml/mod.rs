@@ -10,6 +10,7 @@
 //! declares entities, attribute defaults or token types is first rewritten to an equivalent plain one, so that the
 //! same two stages read it; errors are reported where they are in the message all the same. Nothing external is ever
 //! opened, nothing recurses on the depth of the input, and everything that can grow has a limit ([`Limits`]).
+//! A document too large for memory is read in parts by the same code ([`Stream`]).
 
 mod attlist;
 mod chars;
@@ -25,19 +26,23 @@ mod models;
 mod names;
 mod namespaces;
 mod output;
+mod place;
 mod prolog;
 mod reader;
 mod rewrite;
 mod scan;
 mod sink;
+mod stream;
 mod tag;
 mod walk;
 
 pub use decode::{decode_attribute, decode_line_ends, decode_text};
 pub use error::{XmlError, CODES};
 pub use limits::Limits;
+pub use place::Place;
 pub use reader::Reader;
 pub use sink::{Attr, NsId, Sink, Tag, Text};
+pub use stream::Stream;
 
 #[cfg(test)]
 mod tests;

@@ -84,6 +84,15 @@ impl Namespaces {
         self.expanded.shrink_to(entries);
     }
 
+    /// Writes the prefixes in scope, which are spans of the document, to `out`, and takes them from there.
+    pub fn carry(&mut self, src: &[u8], out: &mut Vec<u8>) {
+        for binding in &mut self.bindings {
+            let start = out.len() as u32;
+            out.extend_from_slice(bytes(src, binding.prefix));
+            binding.prefix = (start, out.len() as u32);
+        }
+    }
+
     /// The namespace of an element without prefix.
     #[inline(always)]
     pub fn unprefixed(&self) -> NsId {

@@ -12,7 +12,7 @@ pub(super) struct Map {
 }
 
 impl Map {
-    fn original(&self, at: usize) -> usize {
+    pub fn original(&self, at: usize) -> usize {
         let next = self.stretches.partition_point(|stretch| stretch.0 as usize <= at);
         match next.checked_sub(1).map(|i| self.stretches[i]) {
             Some((plain, document, true)) => document as usize + (at - plain as usize),
@@ -50,8 +50,8 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
+    /// Writes after what `out` holds.
     pub fn new(src: &'a [u8], out: &'a mut Vec<u8>) -> Self {
-        out.clear();
         Output { src, out, map: Map::default(), kept: (0, 0) }
     }
 

@@ -11,12 +11,12 @@ use super::prolog::{self, Declaration, Doctype, Misc};
 use super::rewrite::Rewriter;
 use super::scan::Portable;
 use super::sink::Sink;
-use super::walk::{walk, Plain, Scratch};
+use super::walk::{walk, Part, Plain, Scratch};
 
 /// Reads messages one after the other; keeps its working memory between them.
 pub struct Reader {
     avx2: bool,
-    scratch: Scratch,
+    pub(super) scratch: Scratch,
     misc: Vec<Misc>,
     /// The message in UTF-8, if it came in another encoding.
     text: Vec<u8>,
@@ -87,6 +87,7 @@ impl Reader {
             return self.read_utf8(bytes, mark, declared, limits, sink, |at| at);
         }
         let mut text = std::mem::take(&mut self.text);
+        text.clear();
         let transcoded = encoding.transcode(&bytes[mark..], &mut text);
         let original = |at: usize| mark + encoding.original_length(&text[..at]);
         let result = transcoded.and_then(|()| {
@@ -132,7 +133,7 @@ impl Reader {
             }
             (Ok(body), doctype) => {
                 let lenient = doctype.is_some_and(|d| d.external) && !declared.standalone;
-                self.deliver(&Plain { src, body, lenient, limits }, &misc, sink)
+                self.deliver(&Plain { src, body, lenient, part: Part::default(), limits }, &misc, sink)
                     .map_err(|fault| locate(src, *fault, original))
             }
             (Err(fault), _) => Err(locate(src, *fault, original)),
@@ -159,15 +160,16 @@ impl Reader {
         if dtd.changes_nothing() {
             let body = prolog::misc(src, past, misc, &mut Some(Doctype { external, subset: None }), limits.max_name)?;
             let lenient = dtd.general.unread && !standalone;
-            return self.deliver(&Plain { src, body, lenient, limits }, misc, sink);
+            return self.deliver(&Plain { src, body, lenient, part: Part::default(), limits }, misc, sink);
         }
         let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
         let mut out = Output::new(src, &mut plain);
         for misc in misc.iter() {
             out.copy(misc.start as usize, misc.end as usize);
         }
         let (rewritten, map) = Rewriter::new(&mut dtd, &mut budget, out).run(src, past);
-        let doc = Plain { src: &plain, body: 0, lenient: false, limits };
+        let doc = Plain { src: &plain, body: 0, lenient: false, part: Part::default(), limits };
         let walked = self.deliver(&doc, &[], sink);
         let cut = plain.len();
         self.plain = plain;
@@ -195,7 +197,7 @@ impl Reader {
         Ok(())
     }
 
-    fn walk<S: Sink>(&mut self, doc: &Plain<'_>, sink: &mut S) -> Result<()> {
+    pub(super) fn walk<S: Sink>(&mut self, doc: &Plain<'_>, sink: &mut S) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 {
             // SAFETY: `avx2` says that the processor has what the function is compiled for.

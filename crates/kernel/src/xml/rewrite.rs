@@ -44,6 +44,10 @@ pub(super) struct Rewriter<'a, 'b> {
     /// For each attribute that the DTD declares for the element at hand: the number of the last tag that had it.
     given: Vec<usize>,
     tags: usize,
+    /// The document is read in parts, and this is not the last one.
+    more: bool,
+    /// How far the document has been read.
+    read: usize,
 }
 
 /// What reading one piece of markup came to.
@@ -58,23 +62,35 @@ impl<'a, 'b> Rewriter<'a, 'b> {
         let (general, attributes) = (&mut dtd.general, &dtd.attributes);
         let expansions = vec![None; general.table.len()];
         let (known, scratch, given) = (Known::new(), Vec::new(), Vec::new());
-        Rewriter { general, attributes, budget, out, expansions, known, scratch, given, tags: 0 }
+        let (tags, more, read) = (0, false, 0);
+        Rewriter { general, attributes, budget, out, expansions, known, scratch, given, tags, more, read }
+    }
+
+    /// As `run`, for a part of a document at a depth, before which nothing is left. Answers also how far it was read:
+    /// to the end, or, if more follows, to markup that is not all there.
+    pub fn run_part(mut self, src: &[u8], start: usize, depth: usize, more: bool) -> (Result<bool>, Map, usize) {
+        self.more = more;
+        let mut complete = self.out.len();
+        let result = self.content(src, start, depth as u64, &mut complete);
+        let cut_off = matches!(result, Ok(true)) && self.read < src.len();
+        let length = if result.is_err() || cut_off { complete } else { self.out.len() };
+        (result, self.out.finish(length), self.read)
     }
 
     /// Rewrites the document from `start`, the offset past its DOCTYPE. Answers false when it met wrong syntax, which
     /// the walk is to report. After a fault, the plain form ends with the last markup before it.
     pub fn run(mut self, src: &[u8], start: usize) -> (Result<bool>, Map) {
         let mut complete = self.out.len();
-        let result = self.content(src, start, &mut complete);
+        let result = self.content(src, start, 0, &mut complete);
         let length = if result.is_err() { complete } else { self.out.len() };
         (result, self.out.finish(length))
     }
 
-    fn content(&mut self, src: &[u8], start: usize, complete: &mut usize) -> Result<bool> {
+    fn content(&mut self, src: &[u8], start: usize, depth: u64, complete: &mut usize) -> Result<bool> {
         let document =
             Frame { text: None, pos: start, id: 0, depth: 0, place: Place::Document(0), from: 0, spent: 0, levels: 0 };
         let mut frames = vec![document];
-        let mut depth = 0u64; // in all frames
+        let mut depth = depth; // in all frames
         loop {
             let last = frames.len() - 1;
             let frame = &mut frames[last];
@@ -89,6 +105,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             *complete = self.out.len();
             if pos >= text.len() {
                 if last == 0 {
+                    self.read = pos;
                     return Ok(true);
                 }
                 if frame.depth != 0 {
@@ -97,6 +114,7 @@ impl<'a, 'b> Rewriter<'a, 'b> {
                 self.close(&mut frames);
                 continue;
             }
+            let spent = self.budget.spent;
             let step = if text[pos] == b'&' {
                 if depth == 0 {
                     Step::Stop(pos)
@@ -148,6 +166,11 @@ impl<'a, 'b> Rewriter<'a, 'b> {
             };
             match step {
                 Step::Past(past) => frame.pos = past,
+                Step::Stop(_) if self.more && last == 0 && text[pos] == b'<' && !markup::is_whole(text, pos) => {
+                    self.budget.spent = spent;
+                    self.read = pos;
+                    return Ok(true);
+                }
                 Step::Stop(from) => {
                     self.out.put(&text[from..], from, place);
                     return Ok(false);

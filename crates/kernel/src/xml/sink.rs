@@ -114,6 +114,13 @@ pub trait Sink {
     fn finish(&mut self, src: &[u8]) {
         let _ = src;
     }
+    /// A document that is read in parts ([`Stream`](super::Stream)) goes on in another buffer, in which its text begins
+    /// at `next`. All that has been told lies before `read` in this one, and its offsets mean nothing from now on.
+    /// `offset` leads from them to the bytes of the document as it was given; asked in ascending order, it costs least.
+    #[inline(always)]
+    fn turn(&mut self, src: &[u8], read: u32, next: u32, offset: &mut dyn FnMut(u32) -> u64) {
+        let _ = (src, read, next, offset);
+    }
     fn start(&mut self, tag: &Tag<'_>);
     /// `at` is the offset of the end tag's `<` (for an empty-element tag: the offset past it), `past` the
     /// offset past the element.

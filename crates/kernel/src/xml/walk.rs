@@ -17,7 +17,17 @@ pub(super) struct Plain<'a> {
     pub body: usize,
     /// A reference to an undeclared entity may be skipped: its declaration may be in a DTD that is not read.
     pub lenient: bool,
+    pub part: Part,
     pub limits: &'a Limits,
+}
+
+/// Which part of a document `src` is; all of nearly every one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Part {
+    /// It goes on from where the last walk stopped.
+    pub continued: bool,
+    /// More follows, and it begins with `<`.
+    pub more: bool,
 }
 
 /// What the walk needs and a reader keeps from one message to the next.
@@ -27,6 +37,10 @@ pub(super) struct Scratch {
     open: Vec<(u32, u32)>,
     attrs: Vec<Attr>,
     namespaces: Namespaces,
+    /// The root element has been seen.
+    root: bool,
+    /// The markup that could not be read, if the walk stopped at some.
+    pub stopped: Option<usize>,
 }
 
 impl Scratch {
@@ -36,7 +50,24 @@ impl Scratch {
             open: Vec::with_capacity(64),
             attrs: Vec::with_capacity(32),
             namespaces: Namespaces::new(),
+            root: false,
+            stopped: None,
         }
+    }
+
+    /// Names of the open elements, as spans of what was walked last.
+    pub fn open(&self) -> &[(u32, u32)] {
+        &self.open
+    }
+
+    /// Writes the names that a walk needs to go on, each open element as `<name`, and takes them from there.
+    pub fn carry(&mut self, src: &[u8], out: &mut Vec<u8>) {
+        for (name, length) in &mut self.open {
+            let span = *name as usize - 1..(*name + *length) as usize;
+            *name = out.len() as u32 + 1;
+            out.extend_from_slice(&src[span]);
+        }
+        self.namespaces.carry(src, out);
     }
 
     /// Gives back what an unusual message made it take.
@@ -51,15 +82,31 @@ impl Scratch {
 /// Walks the document. `V` is the processor's way to look at many bytes at once.
 #[inline(always)]
 pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, sink: &mut S) -> Result<()> {
-    let Scratch { index, open, attrs, namespaces } = scratch;
+    let Scratch { index, open, attrs, namespaces, root, stopped } = scratch;
     let (src, limits) = (doc.src, doc.limits);
-    open.clear();
-    namespaces.clear();
     let mut pos = doc.body; // everything before has been read
-    let mut root = false; // the root element has been seen
     let mut plain = true; // of the character data from `pos` on
-    let mut verified = 0;
-    let mut from = 0;
+    let mut from = pos;
+    *stopped = None;
+    if !doc.part.continued {
+        open.clear();
+        namespaces.clear();
+        *root = false;
+        from = 0;
+    }
+    let mut verified = from;
+    // Says where the walk stopped, in case the markup there is only cut off.
+    macro_rules! stop {
+        ($read:expr, $at:expr) => {
+            match $read {
+                Ok(read) => read,
+                Err(fault) => {
+                    *stopped = Some($at);
+                    return Err(fault);
+                }
+            }
+        };
+    }
     while from < src.len() {
         let to = src.len().min(from + WINDOW);
         let seen = V::index(src, from, to, index);
@@ -100,19 +147,23 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
             }
             let c = at(src, p + 1);
             if c == b'/' {
-                let Some((name, length)) = open.pop() else {
+                let Some(&(name, length)) = open.last() else {
+                    *stopped = Some(p);
                     return Err(fault(code::MISMATCHED_TAG, p, format!("end tag {} closes nothing", end_tag(src, p))));
                 };
                 let mut e = p + 2 + length as usize;
                 if !V::same(src, p + 2, name as usize, length as usize) {
+                    *stopped = Some(p);
                     return Err(mismatch(src, p, name, length));
                 }
                 if at(src, e) != b'>' {
                     e = skip_space(src, e);
                     if at(src, e) != b'>' {
+                        *stopped = Some(p);
                         return Err(end_tag_fault(src, p, e, name, length));
                     }
                 }
+                open.pop();
                 pos = e + 1;
                 sink.end(src, p as u32, pos as u32);
                 if namespaces.innermost() == open.len() as u32 {
@@ -122,13 +173,13 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
             }
             if c == b'!' || c == b'?' {
                 if c == b'?' {
-                    pos = markup::instruction::<V>(src, p, limits.max_name)?;
+                    pos = stop!(markup::instruction::<V>(src, p, limits.max_name), p);
                     sink.instruction(src, p as u32, pos as u32);
                 } else if src[p..].starts_with(b"<!--") {
-                    pos = markup::comment::<V>(src, p)?;
+                    pos = stop!(markup::comment::<V>(src, p), p);
                     sink.comment(src, p as u32, pos as u32);
                 } else {
-                    let end = cdata::<V>(src, p, open.is_empty())?;
+                    let end = stop!(cdata::<V>(src, p, open.is_empty()), p);
                     let start = p + b"<![CDATA[".len();
                     pos = end + 3;
                     if end > start {
@@ -142,15 +193,15 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
 
             // A start tag.
             if open.is_empty() {
-                if root {
+                if *root {
                     return Err(fault(code::MULTIPLE_ROOTS, p, "a second root element"));
                 }
-                root = true;
             }
             if !names::starts(src, p + 1) {
+                *stopped = Some(p);
                 return Err(bad_markup(src, p));
             }
-            let (local, end) = qname::<V>(src, p + 1, V::name_end(src, p + 1), limits.max_name)?;
+            let (local, end) = stop!(qname::<V>(src, p + 1, V::name_end(src, p + 1), limits.max_name), p);
             attrs.clear();
             let mut empty = false;
             let mut declared = false;
@@ -158,7 +209,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
             if at(src, end) == b'>' {
                 pos = end + 1;
             } else {
-                let inside = V::attributes(doc, p, end, attrs)?;
+                let inside = stop!(V::attributes(doc, p, end, attrs), p);
                 pos = inside.past;
                 empty = inside.empty;
                 declared = inside.declares;
@@ -188,6 +239,7 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
                 declares: declared,
             };
             sink.start(&tag);
+            *root = true;
             if empty {
                 sink.end(src, pos as u32, pos as u32);
                 if declared {
@@ -207,13 +259,22 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
         }
         from = to;
     }
+    if doc.part.more {
+        if open.is_empty() {
+            return outside(src, pos, src.len());
+        }
+        if pos < src.len() {
+            sink.text(&Text { src, start: pos as u32, end: src.len() as u32, plain, cdata: false });
+        }
+        return Ok(());
+    }
     if let Some(&(name, length)) = open.last() {
         let name = name as usize;
         let message = format!("the message ends inside <{}>", show(&src[name..name + length as usize]));
         return Err(fault(code::UNCLOSED_ELEMENT, src.len(), message).related("opened at", name - 1));
     }
     outside(src, pos, src.len())?;
-    if !root {
+    if !*root {
         return Err(fault(code::NO_ROOT, src.len(), "the message has no root element"));
     }
     Ok(())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from twigcast.delivery import REPORT_SQL, Counts, Log
 from twigcast.spark.live import Published
 from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.preload import preloading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,10 +21,13 @@ def commit_batch(frame: DataFrame, task: DeliverTask, published: Published, log:
 
     With several shards every one of them sees every message: memory for time.
     """
-    parts = [
-        frame.mapInArrow(task.for_shard(number, version), TASK_REPORT_SQL)
-        for number, version in enumerate(published.shards)
-    ]
+    # Of several shards a machine is to hold no more than its workers are busy with.
+    shared = published.shards[0].base.engine if len(published.shards) == 1 else None
+    with preloading(frame.sparkSession.sparkContext, shared):
+        parts = [
+            frame.mapInArrow(task.for_shard(number, version), TASK_REPORT_SQL)
+            for number, version in enumerate(published.shards)
+        ]
     every = parts[0]
     for part in parts[1:]:
         every = every.unionAll(part)

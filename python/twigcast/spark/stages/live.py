@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.engine import Engine
+from twigcast.spark.stages.preload import preloaded
 
 KEPT = 2
 """Engines of one shard that a worker keeps: two streams may be at two versions for the length of a micro-batch."""
@@ -133,7 +134,7 @@ def held_at(version: Version) -> Held:
 
 
 def _open(base: File) -> Held:
-    engine = Engine.open(local_file(base.engine))
+    engine = preloaded(base.engine) or Engine.open(local_file(base.engine))
     opened.append(base.engine)
     return Held(engine, Traits(_read(base.traits)), base, base.version)
 

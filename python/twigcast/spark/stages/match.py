@@ -14,6 +14,7 @@ from twigcast.engine import Engine
 from twigcast.errors import OptionError
 from twigcast.spark.stages.outcome import Outcome, outcomes
 from twigcast.spark.stages.payload import payloads
+from twigcast.spark.stages.preload import preloading
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
             *([StructField("payload", BinaryType())] if opened.selects else []),
         ]
     )
-    return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
+    # What was published is for more than one job: worth a daemon that keeps it.
+    with preloading(spark.sparkContext, snapshot.path if isinstance(engine, Snapshot) else None):
+        return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
 
 
 def match_rows(outcome: Outcome, ids: pa.Array, *, selects: bool = False) -> Iterator[pa.RecordBatch]:

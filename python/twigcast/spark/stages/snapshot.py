@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twigcast.engine import Engine
+from twigcast.spark.stages.preload import preloaded
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -73,7 +74,7 @@ def engine_of(snapshot: Snapshot) -> Engine:
     """
     engine = _open.get(snapshot.version)
     if engine is None:
-        engine = Engine.open(_local_path(snapshot))
+        engine = preloaded(snapshot.path) or Engine.open(_local_path(snapshot))
         opened.append(snapshot.version)
         _open[snapshot.version] = engine
         while len(_open) > KEPT:

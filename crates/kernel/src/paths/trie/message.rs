@@ -109,32 +109,53 @@ impl Trie {
     /// Appends the subscriptions that the message satisfies, in no particular order. Ends the message.
     pub fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         self.collect(index);
-        self.run.hits.drain(&self.laminar, out);
+        self.run.runs.drain(&self.laminar, out);
     }
 
     /// The same in ascending order.
     pub fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
         self.collect(index);
-        self.run.hits.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
+        self.run.runs.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
     }
 
-    /// Sets the positions of what the message satisfies.
+    /// Makes ready for `has`.
+    pub fn mark(&mut self) {
+        self.run.runs.mark();
+    }
+
+    /// Did the message that was delivered last satisfy this subscription?
+    #[inline(always)]
+    pub fn has(&self, sub: u32) -> bool {
+        let position = self.laminar.position(sub);
+        position != NONE && self.run.runs.has(position)
+    }
+
+    /// `has` will be asked.
+    #[inline(always)]
+    pub fn expect(&self, sub: u32) {
+        self.laminar.expect(sub);
+    }
+
+    /// Notes the intervals of what the message satisfies.
     fn collect(&mut self, index: &PathIndex) {
-        let hits = &mut self.run.hits;
-        hits.fit(&self.laminar);
+        let runs = &mut self.run.runs;
+        runs.fit(&self.laminar);
         for &n in &self.run.visited {
             let h = &self.hot[n as usize];
             for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
-                hits.set(i);
+                runs.add(i);
             }
             if h.flags & flag::EXTRA != 0 {
                 for &i in &self.extra[&n] {
-                    hits.set(i);
+                    runs.add(i);
                 }
             }
         }
         for &p in &self.run.late {
-            index.subs(p, |sub| hits.set_one(self.laminar.position(sub)));
+            index.subs(p, |sub| {
+                let position = self.laminar.position(sub);
+                runs.add((position, position + 1));
+            });
         }
     }
 }

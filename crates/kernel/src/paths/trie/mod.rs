@@ -13,6 +13,7 @@ use super::bypass::Bypass;
 use super::hits::Hits;
 use super::index::PathIndex;
 use super::laminar::{Interval, Laminar};
+use super::runs::Runs;
 use super::segment::{Entry, Mask, Segment, LEAVES};
 use super::sets::{SetId, Sets};
 use super::tab::Tab;
@@ -115,7 +116,9 @@ struct Run {
     /// Paths found by the bypass.
     late: Vec<PathId>,
     path_stamp: Vec<u32>,
+    /// What `Laminar::refine` is given.
     hits: Hits,
+    runs: Runs,
 }
 
 #[derive(Default)]

@@ -1,0 +1,37 @@
+//! Joins across messages: standing queries over several tree patterns (*blocks*), tied by comparisons of the values that
+//! their variables are bound to and by windows of time (MMQJP).
+//!
+//! Stage 1 ([`witness`]): all blocks of a stream are matched at once by the engine that serves transforms. What is kept
+//! of a message is which blocks it matches and the nodes and values of *columns*: a column is the linear path from the
+//! document to a variable, whatever the block, so a value is stored once however many queries join on it.
+//!
+//! Stage 2: [`state`] finds earlier messages by (column, value) in the order of time; [`index`] finds the queries of a
+//! pair of messages by the set of columns on which the two agree, as a conjunction of such pairs; [`probe`] puts both
+//! together. [`solve`] looks at structure, and only where a variable of the block has several nodes to choose from;
+//! [`chain`] goes on to further blocks. [`engine`] is the whole of it.
+//!
+//! Where the paper joins relations of witnesses with relations of queries, template by template, this goes from values
+//! to messages to queries: what a message costs depends on the earlier messages that share a value with it and on the
+//! queries that these satisfy, not on how many queries or templates there are.
+
+pub mod chain;
+pub mod engine;
+pub mod index;
+pub mod probe;
+pub mod query;
+pub mod solve;
+pub mod state;
+pub mod values;
+pub mod witness;
+
+/// Event time, in whatever unit the caller has.
+pub type Time = i64;
+/// Place of a message in the state.
+pub type Slot = u32;
+pub type ValueIx = u32;
+pub type ColumnIx = u32;
+pub type BlockIx = u32;
+pub type QueryIx = u32;
+
+/// No value: nobody joins on the column.
+pub const NO_VALUE: ValueIx = ValueIx::MAX;

@@ -1,0 +1,138 @@
+//! Queries in canonical form: whoever asks the same but for the window is a subscriber of one query.
+
+use super::{BlockIx, ColumnIx, Time};
+use crate::shapes::program::Op;
+
+/// How a block is tied to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Tie {
+    /// Within the window, in either order.
+    Join,
+    /// Later, and within the window.
+    FollowedBy,
+}
+
+impl Tie {
+    /// The age that a window is compared with, if the order of the two is right at all.
+    #[inline]
+    pub fn gap(self, left: Time, right: Time) -> Option<Time> {
+        match self {
+            Tie::Join => Some(left.abs_diff(right).min(Time::MAX as u64) as Time),
+            Tie::FollowedBy => (right > left).then(|| right.abs_diff(left).min(Time::MAX as u64) as Time),
+        }
+    }
+}
+
+/// A variable of one of the blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Place {
+    pub block: u32,
+    pub variable: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Comparison {
+    pub left: Place,
+    pub op: Op,
+    pub right: Place,
+}
+
+impl Comparison {
+    /// Is it about this block and that one?
+    pub fn ties(&self, one: u32, other: u32) -> bool {
+        let ends = (self.left.block, self.right.block);
+        ends == (one, other) || ends == (other, one)
+    }
+}
+
+/// What a query asks, but for the window of its last tie.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Body {
+    pub blocks: Box<[BlockIx]>,
+    /// One less than blocks.
+    pub ties: Box<[Tie]>,
+    /// The windows of all ties but the last one, which subscribers have.
+    pub windows: Box<[Time]>,
+    pub comparisons: Box<[Comparison]>,
+    /// The bindings that tell results apart.
+    pub shown: Box<[Place]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Subscriber {
+    pub window: Time,
+    /// Messages before this one are not for it.
+    pub since: u64,
+    pub number: u32,
+}
+
+pub struct Query {
+    pub body: Body,
+    /// The widest window first.
+    pub subscribers: Vec<Subscriber>,
+    /// What [`super::solve`] does, in its order.
+    pub plan: super::solve::Plan,
+}
+
+impl Query {
+    pub fn widest(&self) -> Time {
+        self.subscribers.first().map_or(0, |s| s.window)
+    }
+
+    /// How far apart two of its messages can be.
+    pub fn span(&self) -> Time {
+        self.body.windows.iter().fold(self.widest(), |sum, w| sum.saturating_add(*w))
+    }
+
+    pub fn subscribe(&mut self, new: Subscriber) {
+        let at = self.subscribers.partition_point(|s| s.window >= new.window);
+        self.subscribers.insert(at, new);
+    }
+
+    /// The gap of the last tie if messages of these times satisfy all others; a query of one block has none to satisfy.
+    pub fn gap(&self, times: &[Time]) -> Option<Time> {
+        let mut left = times[0];
+        let mut gap = 0;
+        for (i, (tie, &right)) in self.body.ties.iter().zip(&times[1..]).enumerate() {
+            gap = tie.gap(left, right)?;
+            if self.body.windows.get(i).is_some_and(|&w| gap > w) {
+                return None;
+            }
+            left = left.max(right);
+        }
+        Some(gap)
+    }
+}
+
+/// What of a query the index needs to know: the part that one message plays with another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Role {
+    /// The block of the new message and that of the stored one, by their places in the query.
+    pub new: u32,
+    pub stored: u32,
+    /// Columns that must agree: of the stored message and of the new one.
+    pub pairs: Vec<(ColumnIx, ColumnIx)>,
+}
+
+impl Body {
+    /// Every part that a new message can play: each block, with that other block which it shares most equalities with.
+    pub fn roles(&self, column: impl Fn(Place) -> ColumnIx) -> Vec<Role> {
+        let count = self.blocks.len() as u32;
+        let role = |new: u32, stored: u32| {
+            let mut pairs = vec![];
+            for c in self.comparisons.iter().filter(|c| c.op == Op::Eq && c.ties(new, stored)) {
+                let (one, other) = if c.left.block == stored { (c.left, c.right) } else { (c.right, c.left) };
+                pairs.push((column(one), column(other)));
+            }
+            pairs.sort_unstable();
+            pairs.dedup();
+            Role { new, stored, pairs }
+        };
+        let best = |new: u32| {
+            let others = (0..count).filter(|&stored| stored != new).map(|stored| role(new, stored));
+            // among equals the first: the left neighbour of most
+            others.reduce(|a, b| if b.pairs.len() > a.pairs.len() { b } else { a })
+        };
+        (0..count).filter_map(best).collect()
+    }
+}

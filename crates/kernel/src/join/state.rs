@@ -1,0 +1,191 @@
+//! The messages that later ones may join with.
+
+use super::values::{Postings, Values};
+use super::witness::{Bindings, Cell};
+use super::{BlockIx, ColumnIx, Slot, Time, ValueIx, NO_VALUE};
+use crate::shapes::nodes::NodeIx;
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub struct Doc {
+    /// Its place in the order of arrival.
+    pub number: u64,
+    pub time: Time,
+    /// Which streams it came by, as the caller numbers that.
+    pub route: u32,
+    pub label: Box<[u8]>,
+    pub xml: Box<[u8]>,
+    /// The blocks that it matches, ascending; equal sets are one.
+    pub blocks: Arc<[BlockIx]>,
+    /// By column, then in document order.
+    pub cells: Box<[Cell]>,
+    /// What it can be found by, ascending, each once.
+    pub keys: Box<[(ValueIx, ColumnIx)]>,
+    /// The bindings of its blocks, made when first asked for.
+    pub bindings: Option<Box<[(BlockIx, Bindings)]>>,
+    /// The probe that saw it last.
+    pub seen: u64,
+}
+
+impl Doc {
+    pub fn matches(&self, block: BlockIx) -> bool {
+        self.blocks.binary_search(&block).is_ok()
+    }
+
+    /// The nodes of a column.
+    pub fn cells_of(&self, column: ColumnIx) -> &[Cell] {
+        let from = self.cells.partition_point(|c| c.column < column);
+        let rest = &self.cells[from..];
+        &rest[..rest.iter().take_while(|c| c.column == column).count()]
+    }
+
+    pub fn value_of(&self, column: ColumnIx, node: NodeIx) -> ValueIx {
+        self.cells_of(column).iter().find(|c| c.node == node).map_or(NO_VALUE, |c| c.value)
+    }
+
+    pub fn bindings_of(&self, block: BlockIx) -> Option<&Bindings> {
+        let all = self.bindings.as_ref()?;
+        all.binary_search_by_key(&block, |b| b.0).ok().map(|at| &all[at].1)
+    }
+
+    fn bytes(&self) -> usize {
+        OVERHEAD + self.label.len() + self.xml.len() + self.cells.len() * 12 + self.keys.len() * (8 + POSTING)
+    }
+}
+
+/// What a message costs beside its contents, about, and what one of its postings does.
+const OVERHEAD: usize = 200;
+const POSTING: usize = 40;
+
+#[derive(Default)]
+pub struct State {
+    docs: Vec<Option<Doc>>,
+    free: Vec<Slot>,
+    by_time: BTreeSet<(Time, Slot)>,
+    pub values: Values,
+    /// Messages by block, of blocks that no value leads to.
+    by_block: HashMap<BlockIx, Postings>,
+    sets: HashSet<Arc<[BlockIx]>>,
+    bytes: usize,
+}
+
+impl State {
+    pub fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.values.bytes()
+    }
+
+    pub fn get(&self, slot: Slot) -> &Doc {
+        self.docs[slot as usize].as_ref().expect("a message in the state")
+    }
+
+    pub fn get_mut(&mut self, slot: Slot) -> &mut Doc {
+        self.docs[slot as usize].as_mut().expect("a message in the state")
+    }
+
+    /// In the order of time.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.by_time.iter().map(|x| x.1)
+    }
+
+    /// Messages that match a block from now on can be found by it.
+    pub fn index_block(&mut self, block: BlockIx) {
+        self.by_block.entry(block).or_default();
+    }
+
+    pub fn of_block(&self, block: BlockIx) -> Option<&Postings> {
+        self.by_block.get(&block)
+    }
+
+    /// One object for equal sets.
+    pub fn block_set(&mut self, blocks: &[BlockIx]) -> Arc<[BlockIx]> {
+        if let Some(known) = self.sets.get(blocks) {
+            return known.clone();
+        }
+        if self.sets.len() >= 1024 && self.sets.len() >= 2 * self.len() {
+            self.sets.retain(|s| Arc::strong_count(s) > 1);
+        }
+        let set: Arc<[BlockIx]> = blocks.into();
+        self.sets.insert(set.clone());
+        set
+    }
+
+    /// Stores a message, not yet to be found.
+    pub fn put(&mut self, doc: Doc) -> Slot {
+        self.bytes += doc.bytes();
+        let slot = self.free.pop().unwrap_or(self.docs.len() as Slot);
+        self.by_time.insert((doc.time, slot));
+        if slot as usize == self.docs.len() {
+            self.docs.push(Some(doc));
+        } else {
+            self.docs[slot as usize] = Some(doc);
+        }
+        slot
+    }
+
+    /// Lets it be found.
+    pub fn index(&mut self, slot: Slot) {
+        let doc = self.docs[slot as usize].as_ref().expect("a message in the state");
+        for &(value, column) in &doc.keys {
+            self.values.list_mut(value, column).insert(doc.time, slot);
+        }
+        if !self.by_block.is_empty() {
+            for block in doc.blocks.iter() {
+                if let Some(list) = self.by_block.get_mut(block) {
+                    list.insert(doc.time, slot);
+                }
+            }
+        }
+    }
+
+    pub fn remove(&mut self, slot: Slot) {
+        let Some(doc) = self.docs[slot as usize].take() else { return };
+        self.bytes -= doc.bytes();
+        self.by_time.remove(&(doc.time, slot));
+        for &(value, column) in &doc.keys {
+            self.values.list_mut(value, column).remove(doc.time, slot);
+        }
+        if !self.by_block.is_empty() {
+            for block in doc.blocks.iter() {
+                if let Some(list) = self.by_block.get_mut(block) {
+                    list.remove(doc.time, slot);
+                }
+            }
+        }
+        doc.cells.iter().filter(|c| c.value != NO_VALUE).for_each(|c| self.values.release(c.value));
+        self.free.push(slot);
+    }
+
+    pub fn oldest(&self) -> Option<(Time, Slot)> {
+        self.by_time.first().copied()
+    }
+
+    /// Forgets what is older than a time; says how many messages that was.
+    pub fn expire(&mut self, before: Time) -> usize {
+        let mut count = 0;
+        while let Some((time, slot)) = self.oldest() {
+            if time >= before {
+                break;
+            }
+            self.remove(slot);
+            count += 1;
+        }
+        count
+    }
+}
+
+/// What a message can be found by.
+pub fn keys_of(cells: &[Cell]) -> Box<[(ValueIx, ColumnIx)]> {
+    let mut keys: Vec<_> = cells.iter().filter(|c| c.value != NO_VALUE).map(|c| (c.value, c.column)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into()
+}

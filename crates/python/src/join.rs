@@ -1,0 +1,412 @@
+//! Correlations for Python: blocks and queries in, messages in, results out.
+
+use crate::arrow::{export, import, ArrowData};
+use crate::engine::{constant, Constant, Errors, Rows};
+use crate::xml::{error, limits, Error};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray, StructArray, UInt32Array,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Fields};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use twigcast_kernel::join::engine::{Correlator as Kernel, Input, Results, Settings};
+use twigcast_kernel::join::query::{Body, Comparison, Place, Tie};
+use twigcast_kernel::join::Time;
+use twigcast_kernel::shapes::program::Op;
+use twigcast_kernel::xml::Limits;
+
+#[pyclass(frozen, module = "twigcast._kernel")]
+#[derive(Default)]
+pub struct Correlator {
+    kernel: Mutex<Kernel>,
+}
+
+/// A variable: number of its block in the query, number in the block.
+type Ref = (u32, u32);
+/// A result: query, places of its messages in the lists of these, nodes shown, subscribers.
+type Found = (u32, Vec<u32>, Vec<u32>, Vec<u32>);
+/// Taken (or late), results, labels and texts of the messages they name, and why the message was refused if it was.
+type Pushed = (bool, Vec<Found>, Vec<Py<PyBytes>>, Vec<Py<PyBytes>>, Option<Error>);
+
+/// Bindings and values.
+type Relations = (ArrowData, ArrowData);
+
+#[pymethods]
+impl Correlator {
+    #[new]
+    fn new() -> Correlator {
+        Correlator::default()
+    }
+
+    /// Without `lateness` it is the longest window.
+    #[pyo3(signature = (lateness, max_bytes))]
+    fn configure(&self, py: Python<'_>, lateness: Option<i64>, max_bytes: usize) {
+        py.detach(|| self.lock().settings = Settings { lateness, max_bytes });
+    }
+
+    /// The number of a new stream.
+    fn add_stream(&self, py: Python<'_>) -> u32 {
+        py.detach(|| self.lock().add_stream())
+    }
+
+    /// The symbol of a name test, in the blocks of a stream; `local` is None for any name in the namespace.
+    #[pyo3(signature = (stream, attribute, uri, local))]
+    fn symbol(&self, py: Python<'_>, stream: u32, attribute: bool, uri: &str, local: Option<&str>) -> PyResult<u32> {
+        py.detach(|| {
+            let mut kernel = self.lock();
+            let stream = kernel.stream_mut(stream)?;
+            Some(stream.transforms.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
+        })
+        .ok_or_else(|| PyKeyError::new_err(stream))
+    }
+
+    /// A block: see the kernel.
+    fn add_block(
+        &self,
+        py: Python<'_>,
+        stream: u32,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        paths: Vec<u32>,
+        parents: Vec<u32>,
+    ) -> PyResult<u32> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| {
+            let mut kernel = self.lock();
+            let transforms = &mut kernel.stream_mut(stream).ok_or("no such stream")?.transforms;
+            let number_of = |c| match c {
+                Constant::Text(text) => transforms.string(text.as_bytes()) as f64,
+                Constant::Number(x) => x,
+            };
+            let row: Vec<f64> = constants.into_iter().map(number_of).collect();
+            kernel.add_block(stream, &program, &row, &paths, &parents)
+        })
+        .map_err(PyValueError::new_err)
+    }
+
+    fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
+        py.detach(|| self.lock().remove_block(block)).map_err(PyValueError::new_err)
+    }
+
+    /// Subscribes to a query of blocks. `followed` says for each but the first whether it must be later; `windows` has
+    /// their windows, None for no bound; comparisons are (variable, operator, variable). Answers the query's number.
+    #[allow(clippy::too_many_arguments)]
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        blocks: Vec<u32>,
+        followed: Vec<bool>,
+        windows: Vec<Option<i64>>,
+        comparisons: Vec<(Ref, String, Ref)>,
+        shown: Vec<Ref>,
+    ) -> PyResult<u32> {
+        let place = |(block, variable): Ref| Place { block, variable };
+        let comparison =
+            |(left, op, right)| Ok(Comparison { left: place(left), op: operator(op)?, right: place(right) });
+        let mut windows: Vec<Time> = windows.into_iter().map(|w| w.unwrap_or(Time::MAX)).collect();
+        let last = windows.pop().unwrap_or(0);
+        let body = Body {
+            blocks: blocks.into(),
+            ties: followed.into_iter().map(|f| if f { Tie::FollowedBy } else { Tie::Join }).collect(),
+            windows: windows.into(),
+            comparisons: comparisons.into_iter().map(comparison).collect::<PyResult<_>>()?,
+            shown: shown.into_iter().map(place).collect(),
+        };
+        py.detach(|| self.lock().subscribe(number, body, last)).map_err(PyValueError::new_err)
+    }
+
+    /// The blocks that no query uses any more.
+    fn unsubscribe(&self, py: Python<'_>, number: u32) -> PyResult<Vec<u32>> {
+        py.detach(|| self.lock().unsubscribe(number)).ok_or_else(|| PyKeyError::new_err(number))
+    }
+
+    /// A message that comes in on some streams; `route` is the caller's name for these.
+    #[pyo3(signature = (streams, route, time, label, xml, limits=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn push(
+        &self,
+        py: Python<'_>,
+        streams: Vec<u32>,
+        route: u32,
+        time: i64,
+        label: &[u8],
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pushed> {
+        let limits = self::limits(limits)?;
+        let mut out = Results::default();
+        let done = py.detach(|| self.lock().push(&streams, Input { time, route, label, xml }, &limits, &mut out));
+        let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
+        let taken = done.as_ref().copied().unwrap_or(true);
+        Ok((taken, rows(&out), bytes(&out.labels), bytes(&out.texts), done.err().map(error)))
+    }
+
+    /// As `push` for columns: routes (which of the given lists of streams), times, labels, messages. Answers a struct
+    /// array (late, error), a struct array of results (row, query, messages, nodes, subscribers), and labels and texts
+    /// of the messages that these name.
+    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn push_column(
+        &self,
+        py: Python<'_>,
+        streams: Vec<Vec<u32>>,
+        routes: &Bound<'_, PyAny>,
+        times: &Bound<'_, PyAny>,
+        labels: &Bound<'_, PyAny>,
+        xml: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(ArrowData, ArrowData, ArrowData, ArrowData)> {
+        let limits = self::limits(limits)?;
+        let columns = Columns::new(routes, times, labels, xml)?;
+        py.detach(|| {
+            let mut kernel = self.lock();
+            let (mut out, mut errors, mut late, mut row_of) = (Results::default(), Errors::default(), vec![], vec![]);
+            columns.each(&streams, |row, streams, input| {
+                let done = kernel.push(streams, input, &limits, &mut out);
+                late.push(!done.as_ref().copied().unwrap_or(true));
+                row_of.resize(out.len(), row as u32);
+                errors.push(done.err());
+            })?;
+            let rows = named(vec![("late", Arc::new(BooleanArray::from(late))), ("error", errors.finish())]);
+            let bytes = |all: &[Box<[u8]>]| -> ArrayRef {
+                Arc::new(LargeBinaryArray::from_iter_values(all.iter().map(|b| &b[..])))
+            };
+            let texts = (bytes(&out.labels), bytes(&out.texts));
+            let results = named(vec![
+                ("row", numbers(row_of)),
+                ("query", numbers(out.queries)),
+                ("messages", lists(out.messages, &out.message_ends)),
+                ("nodes", lists(out.nodes, &out.node_ends)),
+                ("subscribers", lists(out.subscribers, &out.subscriber_ends)),
+            ]);
+            Ok((export(rows), export(results), export(texts.0), export(texts.1)))
+        })
+    }
+
+    /// Takes messages in that were in the state before, as `push_column` has them; nothing comes of them yet.
+    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn restore(
+        &self,
+        py: Python<'_>,
+        streams: Vec<Vec<u32>>,
+        routes: &Bound<'_, PyAny>,
+        times: &Bound<'_, PyAny>,
+        labels: &Bound<'_, PyAny>,
+        xml: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let limits = self::limits(limits)?;
+        let columns = Columns::new(routes, times, labels, xml)?;
+        py.detach(|| {
+            let mut kernel = self.lock();
+            let mut refused = None;
+            columns.each(&streams, |_, streams, input| {
+                refused = refused.take().or(kernel.restore(streams, input, &limits).err());
+            })?;
+            refused.map_or(Ok(()), |e| Err(PyValueError::new_err(e.message)))
+        })
+    }
+
+    /// The messages in the state as they came, from a number on: a struct array (route, time, label, xml).
+    #[pyo3(signature = (since=0))]
+    fn state(&self, py: Python<'_>, since: u64) -> ArrowData {
+        py.detach(|| {
+            let kernel = self.lock();
+            let state = kernel.state();
+            let mut docs: Vec<_> = state.slots().map(|s| state.get(s)).filter(|d| d.number >= since).collect();
+            docs.sort_unstable_by_key(|d| d.number);
+            let times: ArrayRef = Arc::new(Int64Array::from_iter_values(docs.iter().map(|d| d.time)));
+            let labels: ArrayRef = Arc::new(BinaryArray::from_iter_values(docs.iter().map(|d| &d.label[..])));
+            let texts: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(docs.iter().map(|d| &d.xml[..])));
+            let routes = numbers(docs.iter().map(|d| d.route).collect());
+            export(named(vec![("route", routes), ("time", times), ("label", labels), ("xml", texts)]))
+        })
+    }
+
+    /// Time has come this far, whatever messages are there.
+    fn reach(&self, py: Python<'_>, newest: i64) {
+        py.detach(|| self.lock().reach(newest))
+    }
+
+    /// The number of the next message, the time of the newest one, and that of the oldest one in the state.
+    fn position(&self, py: Python<'_>) -> (u64, Option<i64>, Option<i64>) {
+        py.detach(|| {
+            let kernel = self.lock();
+            let (number, newest) = kernel.position();
+            (number, newest, kernel.state().oldest().map(|o| o.0))
+        })
+    }
+
+    /// What a message binds, without keeping it: the blocks that it matches; (block, variable, node of its parent, node)
+    /// for each variable, the root's with itself; and (node, value) of all these nodes.
+    #[pyo3(signature = (streams, xml, limits=None))]
+    fn witnesses(
+        &self,
+        py: Python<'_>,
+        streams: Vec<u32>,
+        xml: &[u8],
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Option<Relations>, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        Ok(match py.detach(|| witnesses(&mut self.lock(), &streams, xml, &limits)) {
+            Ok((bindings, values)) => (Some((export(bindings), export(values))), None),
+            Err(e) => (None, Some(error(e))),
+        })
+    }
+
+    /// Forgets what is older than a time.
+    fn expire(&self, py: Python<'_>, before: i64) {
+        py.detach(|| self.lock().expire(before))
+    }
+
+    fn is_late(&self, py: Python<'_>, time: i64) -> bool {
+        py.detach(|| self.lock().is_late(time))
+    }
+
+    /// How many messages went before their time.
+    fn evicted(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().counts.evicted)
+    }
+
+    /// Counts by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (counts, messages, bytes, values, queries, watermark) = py.detach(|| {
+            let kernel = self.lock();
+            let state = kernel.state();
+            (kernel.counts, state.len(), state.bytes(), state.values.len(), kernel.query_count(), kernel.watermark())
+        });
+        let stats = PyDict::new(py);
+        stats.set_item("messages", counts.messages)?;
+        stats.set_item("late", counts.late)?;
+        stats.set_item("expired", counts.expired)?;
+        stats.set_item("evicted", counts.evicted)?;
+        stats.set_item("cut", counts.cut)?;
+        stats.set_item("stored", messages)?;
+        stats.set_item("bytes", bytes)?;
+        stats.set_item("values", values)?;
+        stats.set_item("queries", queries)?;
+        stats.set_item("watermark", (watermark != Time::MIN).then_some(watermark))?;
+        Ok(stats)
+    }
+
+    /// The subscriber that keeps messages longest, and how long; None for without end.
+    fn widest(&self, py: Python<'_>) -> Option<(u32, Option<i64>)> {
+        let (number, span) = py.detach(|| self.lock().widest())?;
+        Some((number, (span != Time::MAX).then_some(span)))
+    }
+}
+
+impl Correlator {
+    fn lock(&self) -> MutexGuard<'_, Kernel> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn operator(op: String) -> PyResult<Op> {
+    Ok(match op.as_str() {
+        "=" => Op::Eq,
+        "!=" => Op::Ne,
+        "<" => Op::Lt,
+        "<=" => Op::Le,
+        ">" => Op::Gt,
+        ">=" => Op::Ge,
+        other => return Err(PyValueError::new_err(format!("unknown operator {other}"))),
+    })
+}
+
+fn part(all: &[u32], ends: &[u32], i: usize) -> Vec<u32> {
+    let from = if i == 0 { 0 } else { ends[i - 1] as usize };
+    all[from..ends[i] as usize].to_vec()
+}
+
+fn rows(out: &Results) -> Vec<Found> {
+    let row = |(i, &query): (usize, &u32)| {
+        (
+            query,
+            part(&out.messages, &out.message_ends, i),
+            part(&out.nodes, &out.node_ends, i),
+            part(&out.subscribers, &out.subscriber_ends, i),
+        )
+    };
+    out.queries.iter().enumerate().map(row).collect()
+}
+
+fn numbers(all: Vec<u32>) -> ArrayRef {
+    Arc::new(UInt32Array::new(ScalarBuffer::from(all), None))
+}
+
+fn lists(all: Vec<u32>, ends: &[u32]) -> ArrayRef {
+    let item = Arc::new(Field::new("item", DataType::UInt32, false));
+    let offsets: Vec<i32> = std::iter::once(0).chain(ends.iter().map(|&e| e as i32)).collect();
+    Arc::new(ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), numbers(all), None))
+}
+
+fn named(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
+    let field = |(name, a): &(&str, ArrayRef)| Field::new(*name, a.data_type().clone(), a.null_count() > 0);
+    let fields: Fields = columns.iter().map(field).collect();
+    Arc::new(StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None))
+}
+
+struct Columns {
+    routes: ArrayRef,
+    times: ArrayRef,
+    labels: ArrayRef,
+    xml: ArrayRef,
+}
+
+impl Columns {
+    fn new(
+        routes: &Bound<'_, PyAny>,
+        times: &Bound<'_, PyAny>,
+        labels: &Bound<'_, PyAny>,
+        xml: &Bound<'_, PyAny>,
+    ) -> PyResult<Columns> {
+        let all =
+            Columns { routes: import(routes)?, times: import(times)?, labels: import(labels)?, xml: import(xml)? };
+        let fitting = all.routes.data_type() == &DataType::UInt32 && all.times.data_type() == &DataType::Int64;
+        let len = all.xml.len();
+        if !fitting || [&all.routes, &all.times, &all.labels].iter().any(|a| a.len() != len || a.null_count() > 0) {
+            return Err(PyValueError::new_err("routes are uint32, times int64, and no column has nulls"));
+        }
+        Ok(all)
+    }
+
+    fn each(&self, streams: &[Vec<u32>], mut f: impl FnMut(usize, &[u32], Input<'_>)) -> PyResult<()> {
+        let (labels, xml) = (Rows::new(&self.labels)?, Rows::new(&self.xml)?);
+        let routes = self.routes.as_primitive::<UInt32Type>();
+        let times = self.times.as_primitive::<Int64Type>();
+        for row in 0..xml.len() {
+            let route = routes.value(row);
+            let streams = streams.get(route as usize).ok_or_else(|| PyValueError::new_err("no such route"))?;
+            let (label, xml) = (labels.get(row).unwrap_or_default(), xml.get(row).unwrap_or_default());
+            f(row, streams, Input { time: times.value(row), route, label, xml });
+        }
+        Ok(())
+    }
+}
+
+fn witnesses(
+    kernel: &mut Kernel,
+    streams: &[u32],
+    xml: &[u8],
+    limits: &Limits,
+) -> Result<(ArrayRef, ArrayRef), twigcast_kernel::xml::XmlError> {
+    let (bound, values) = kernel.witnesses(streams, xml, limits)?;
+    let column = |f: fn(&[u32; 4]) -> u32| numbers(bound.iter().map(f).collect());
+    let bindings = named(vec![
+        ("block", column(|r| r[0])),
+        ("variable", column(|r| r[1])),
+        ("parent", column(|r| r[2])),
+        ("node", column(|r| r[3])),
+    ]);
+    let texts: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(values.iter().map(|v| &v.1[..])));
+    let nodes = numbers(values.iter().map(|v| v.0).collect());
+    Ok((bindings, named(vec![("node", nodes), ("value", texts)])))
+}

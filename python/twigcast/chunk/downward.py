@@ -1,0 +1,90 @@
+"""Paths with predicates that only libxml2 decides, but that look at nothing outside the element they stand at.
+
+Such a predicate is a leaf that no one looks into (``Raw``): where all of the element is, it can be decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twigcast.lang import ast
+from twigcast.lang.canon import Opaque
+from twigcast.lang.context import at_document
+from twigcast.lang.printer import is_any_depth
+from twigcast.pattern import Node, Step, Twig
+
+_DOWN = frozenset(("child", "descendant", "descendant-or-self", "self", "attribute"))
+
+
+@dataclass(frozen=True, slots=True)
+class Raw(Opaque):
+    """A predicate as it was written."""
+
+    expr: ast.Expr
+
+
+def downward_twig(expr: ast.Expr) -> Twig | None:
+    """The twig of a location path of this kind; None for any other expression."""
+    expr = at_document(expr)
+    if not isinstance(expr, ast.LocationPath):
+        return None
+    nodes: list[Node] = []
+    deep = False
+    for step in expr.steps:
+        if is_any_depth(step):
+            deep = True
+            continue
+        attribute = step.axis == "attribute"
+        if not isinstance(step.test, ast.NameTest) or (nodes and nodes[-1].step.kind == "attribute"):
+            return None
+        if step.axis not in ("child", "descendant", "attribute") or not all(map(_is_local, step.predicates)):
+            return None
+        axis = "descendant" if deep or step.axis == "descendant" else "child"
+        kind = "attribute" if attribute else "element"
+        if attribute and not nodes and not deep:
+            return None
+        filters = tuple(map(Raw, step.predicates))
+        nodes.append(Node(Step(axis, kind, step.test.ns, step.test.local), filters))
+        deep = False
+    return Twig(tuple(nodes)) if nodes and not deep else None
+
+
+def _is_local(predicate: ast.Expr) -> bool:
+    """Whether it depends on the context node and what is in it, not on how many other nodes there are."""
+    return ast.type_of(predicate) != ast.NUMBER and not _counts(predicate) and _looks_down(predicate)
+
+
+def _counts(expr: ast.Expr) -> bool:
+    """Whether it asks for its own position; predicates inside it have positions of their own."""
+    match expr:
+        case ast.Call("position" | "last"):
+            return True
+        case ast.FilterPath(primary=primary):
+            return _counts(primary)
+    return any(map(_counts, _operands(expr)))
+
+
+def _looks_down(expr: ast.Expr) -> bool:
+    match expr:
+        case ast.Call("id"):
+            return False
+        case ast.LocationPath(absolute, steps):
+            return not absolute and all(map(_step_looks_down, steps))
+        case ast.FilterPath(primary, predicates, steps):
+            return all(map(_looks_down, (primary, *predicates))) and all(map(_step_looks_down, steps))
+    return all(map(_looks_down, _operands(expr)))
+
+
+def _step_looks_down(step: ast.AxisStep) -> bool:
+    return step.axis in _DOWN and all(map(_looks_down, step.predicates))
+
+
+def _operands(expr: ast.Expr) -> tuple[ast.Expr, ...]:
+    match expr:
+        case ast.Union(operands) | ast.Logical(_, operands) | ast.Call(_, operands):
+            return operands
+        case ast.Comparison(_, left, right) | ast.Arithmetic(_, left, right):
+            return left, right
+        case ast.Negation(operand):
+            return (operand,)
+    return ()

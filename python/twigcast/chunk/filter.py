@@ -1,0 +1,220 @@
+"""FILTERTOOL: each fragment against the expressions of its chunk, by any engine, and the outcomes put together."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from twigcast.chunk.formula import holds
+from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import OptionError
+from twigcast.lang import ast
+from twigcast.lang.context import at_document
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.printer import to_xpath
+from twigcast.lang.xpath import parse
+from twigcast.limits import Limits
+from twigcast.pattern import Residual
+from twigcast.residual import check
+from twigcast.residual import parse as parse_message
+from twigcast.results import Selected
+from twigcast.selecting import Selecting, Tree
+
+ENGINES = ("twigcast", "lxml")
+
+
+class Outcome(NamedTuple):
+    """An expression that holds on a fragment, and what it selects there, with the document's own node ids."""
+
+    number: int
+    nodes: list[int] | None = None
+    fragments: list[bytes] | None = None
+    complete: bool = True
+    payload: bytes | None = None
+
+
+class ChunkEngine(Protocol):
+    """What evaluates the expressions of one chunk: any XPath engine will do (eXtract, section 3)."""
+
+    def outcomes(self, xml: bytes) -> list[Outcome]:
+        """With the ids of nodes in ``xml`` itself."""
+
+
+class Filter:
+    """Evaluates fragments. The engine of a chunk is made when its first fragment comes."""
+
+    def __init__(self, scheme: Scheme, *, engine: str = ENGINES[0], limits: Limits | None = None) -> None:
+        if engine not in ENGINES:
+            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=f"one of: {', '.join(ENGINES)}")
+        self.scheme = scheme
+        self.engine = engine
+        self._limits = limits or Limits()
+        self._chunks = {chunk.number: chunk for chunk in scheme.fragments}
+        self._engines: dict[int, ChunkEngine] = {}
+
+    def evaluate(self, fragment: Fragment) -> list[Outcome]:
+        engine = self._engines.get(fragment.chunk)
+        if engine is None:
+            chunk = self._chunks[fragment.chunk]
+            made: ChunkEngine = Lxml(chunk, self._limits) if self.engine == "lxml" else Twigcast(chunk, self._limits)
+            engine = self._engines[fragment.chunk] = made
+        found = engine.outcomes(fragment.xml)
+        if not fragment.runs:
+            return found
+        ids = Ids(fragment.runs)
+        return [one if one.nodes is None else one._replace(nodes=ids.of_document(one.nodes)) for one in found]
+
+
+class Ids:
+    """From the nodes of a fragment to those of the document."""
+
+    def __init__(self, runs: Sequence[tuple[int, int]]) -> None:
+        self._here = [here for here, _ in runs]
+        self._shift = [there - here for here, there in runs]
+
+    def of_document(self, nodes: Iterable[int]) -> list[int]:
+        return [node and node + self._shift[bisect_right(self._here, node) - 1] for node in nodes]
+
+
+class Twigcast:
+    """Our own engine. What selects XML has a twin that selects the nodes' ids, for the order of the results."""
+
+    def __init__(self, chunk: Chunk, limits: Limits) -> None:
+        self._engine = Engine(limits=limits)
+        expressions = [one.subscription for one in chunk.expressions]
+        twins = [replace(s, id=_twin(s.id), result="nodes") for s in expressions if s.result == "fragments"]
+        self._engine.add_many([*expressions, *twins])
+
+    def outcomes(self, xml: bytes) -> list[Outcome]:
+        if not self._engine.selects:
+            return [Outcome(int(id)) for id in self._engine.match(xml)]
+        found = {int(one.id): one for one in self._engine.select(xml)}
+        made = []
+        for number, one in found.items():
+            if number >= 0:
+                twin = found.get(_twin(number))
+                nodes = one.nodes if twin is None else twin.nodes
+                made.append(Outcome(number, nodes, one.fragments, one.complete, one.payload))
+        return made
+
+
+def _twin(number: object) -> int:
+    assert isinstance(number, int)
+    return -1 - number
+
+
+class Lxml:
+    """libxml2, expression by expression; transforms are none of its business."""
+
+    def __init__(self, chunk: Chunk, limits: Limits) -> None:
+        self._limits = limits
+        expressions = [one.subscription for one in chunk.expressions]
+        transforms = [s for s in expressions if is_transform(s.query)]
+        self._transforms = Engine(limits=limits) if transforms else None
+        if self._transforms is not None:
+            self._transforms.add_many(transforms)
+        self._tests = [_LxmlTest(s) for s in expressions if not is_transform(s.query)]
+
+    def outcomes(self, xml: bytes) -> list[Outcome]:
+        found = []
+        if self._transforms is not None:
+            found = [Outcome(int(one.id), payload=one.payload, complete=one.complete) for one in self._select(xml)]
+        tree = Tree(parse_message(xml))
+        for test in self._tests:
+            if test.holds(tree.tree):
+                found.append(test.outcome(tree, self._limits))
+        return found
+
+    def _select(self, xml: bytes) -> list[Selected]:
+        return [] if self._transforms is None else self._transforms.select(xml)
+
+
+class _LxmlTest:
+    def __init__(self, s: Subscription) -> None:
+        assert isinstance(s.id, int)
+        self._number = s.id
+        expr = at_document(parse(s.query, s.namespaces, s.default_namespace, dialect=s.dialect))
+        xpath, prefixes = to_xpath(expr)
+        residual = Residual(None, (), xpath, tuple(sorted(prefixes.items())), ast.type_of(expr) == ast.NODE_SET)
+        self.holds = check(residual)
+        wanted = {"match": (), "nodes": (False,), "fragments": (False, True)}[s.result]
+        self._selecting = [Selecting(residual, fragments=fragments) for fragments in wanted]
+
+    def outcome(self, tree: Tree, limits: Limits) -> Outcome:
+        made = Outcome(self._number)
+        for one in self._selecting:
+            nodes, fragments, complete = one.select(tree, limits)
+            made = made._replace(complete=complete)
+            made = made._replace(nodes=nodes) if fragments is None else made._replace(fragments=fragments)
+        return made
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What an expression has selected so far: nodes, each with its XML if that is asked for."""
+
+    nodes: dict[int, bytes | None]
+    ends: int | None = None
+    """The last node known of a list that was cut off: what comes after it is not known to be next."""
+
+
+class Merge:
+    """Outcomes of the fragments of one document, in any order -> one answer per subscription."""
+
+    def __init__(self, scheme: Scheme, limits: Limits | None = None) -> None:
+        self._scheme = scheme
+        self._limits = limits or Limits()
+        self._found: dict[int, Outcome] = {}
+        self._gathered: dict[int, _Gathered] = {}
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        for one in outcomes:
+            self._found[one.number] = one
+            if one.nodes is not None:
+                gathered = self._gathered.setdefault(one.number, _Gathered({}))
+                texts: Sequence[bytes | None] = [None] * len(one.nodes) if one.fragments is None else one.fragments
+                pairs = list(zip(one.nodes, texts, strict=False))
+                gathered.nodes.update(pairs)
+                if not one.complete:
+                    last = pairs[-1][0] if pairs else -1
+                    gathered.ends = last if gathered.ends is None else min(last, gathered.ends)
+
+    def answers(self) -> list[Selected]:
+        """Of the subscriptions that match, in their order. What they select is in document order."""
+        return [self._answer(one) for one in self._scheme.answers if holds(one.matches, self._found.__contains__)]
+
+    def _answer(self, answer: Answer) -> Selected:
+        if answer.taken is not None and self._found[answer.taken].nodes is None:
+            taken = self._found[answer.taken]
+            return Selected(answer.id, None, None, taken.complete, taken.payload)
+        if answer.result == "match":
+            return Selected(answer.id)
+        together: dict[int, bytes | None] = {}
+        ends: list[int] = []
+        expressions = [one.nodes for one in answer.parts if holds(one.guard, self._found.__contains__)]
+        for number in expressions if answer.taken is None else [answer.taken]:
+            gathered = self._gathered.get(number)
+            if gathered is not None:
+                together.update(gathered.nodes)
+                ends += [] if gathered.ends is None else [gathered.ends]
+        return self._cut(answer, together, min(ends, default=None))
+
+    def _cut(self, answer: Answer, nodes: dict[int, bytes | None], end: int | None) -> Selected:
+        """As many as the limits allow, as they would of a document in one piece."""
+        known = sorted(node for node in nodes if end is None or node <= end)
+        few = known[: self._limits.max_result_nodes]
+        complete = end is None and len(few) == len(known)
+        if answer.result == "nodes":
+            return Selected(answer.id, few, None, complete)
+        given: list[bytes] = []
+        size = 0
+        for node in few:
+            text = nodes[node] or b""
+            size += len(text)
+            if size > self._limits.max_result_bytes:
+                return Selected(answer.id, None, given, False)
+            given.append(text)
+        return Selected(answer.id, None, given, complete)

@@ -1,0 +1,163 @@
+"""What an expression needs of a document: how deep a chunk may begin, and which elements beside it decide the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from twigcast.chunk.downward import Raw
+from twigcast.chunk.scheme import Keep, Path
+from twigcast.lang.canon import branch_of, uses_position
+from twigcast.pattern import And, Compare, Count, Exists, Match, Node, Not, Or, Predicate, Step, Twig
+
+_ANYWHERE = Step("descendant", "element")
+
+
+class NeedsDocument(Exception):
+    """No part of the document is enough."""
+
+
+def reach(twig: Twig, *, filters: bool) -> Path:
+    """The longest path at which a chunk may begin, for ``twig`` to be found in it.
+
+    A position is known inside the parent only. Without ``filters``, so is a condition on what lies beside the chunk:
+    then only the attributes of elements above it may be tested. With them, these elements have filter nodes.
+    """
+    names: list[tuple[str, str]] = []
+    for node in twig.nodes:
+        step = node.step
+        if step.axis != "child" or step.kind != "element" or step.ns is None or step.local is None:
+            break
+        if any(map(uses_position, node.filters)):
+            break
+        names.append((step.ns, step.local))
+        if not all(on_tag(one) or (filters and not _on_content(one)) for one in node.filters):
+            break
+    return tuple(names)
+
+
+def _own(predicate: Predicate) -> Iterator[Predicate]:
+    """The leaves about the context node, not those within branches."""
+    match predicate:
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from _own(term)
+        case Not(term):
+            yield from _own(term)
+        case _:
+            yield predicate
+
+
+def on_tag(predicate: Predicate) -> bool:
+    """Whether the element's start tag decides it."""
+    for leaf in _own(predicate):
+        if isinstance(leaf, Raw):
+            return False
+        twig = branch_of(leaf)
+        if twig is None:
+            continue
+        if len(twig.nodes) != 1 or twig.nodes[0].step.kind != "attribute" or twig.nodes[0].step.axis != "child":
+            return False
+    return True
+
+
+def _on_content(predicate: Predicate) -> bool:
+    """Whether it takes all that is in the element, so that there is nothing to gain from a chunk below it."""
+    for leaf in _own(predicate):
+        twig = branch_of(leaf)
+        if isinstance(leaf, Raw):
+            return True
+        if twig is not None and (not twig.nodes or twig.nodes[0].step.kind not in ("element", "attribute")):
+            return True
+    return False
+
+
+def unit(twig: Twig) -> tuple[Keep, ...] | None:
+    """The elements that have to be in one piece for ``twig`` to be found in some piece; None: the document."""
+    steps: tuple[Step, ...] = ()
+    for node in twig.nodes:
+        counts = any(map(uses_position, node.filters))
+        if node.step.kind == "attribute":
+            return ()
+        if counts and node.step.axis != "child":
+            return None
+        if not counts and node.step.kind == "element":
+            steps = (*steps, node.step)
+            if all(map(on_tag, node.filters)):
+                continue
+        is_root = len(steps) == 1 and steps[0].axis == "child"
+        return (Keep(steps, True),) if steps and not is_root else None
+    return ()
+
+
+def keeps(what: Twig | Predicate, *, content: bool = False) -> tuple[Keep, ...]:
+    """The elements that decide a path or condition from the document; with ``content``, those that the path finds with
+    all that is in them."""
+    if isinstance(what, Twig):
+        return reduced(_of_twig((), what, content))
+    return reduced(_of_predicate((), what))
+
+
+def beside(twig: Twig, depth: int) -> tuple[Keep, ...]:
+    """What the filters on the elements above the one ``depth`` steps down need: the filter nodes of a chunk there."""
+    found: list[Keep] = []
+    steps: tuple[Step, ...] = ()
+    for node in twig.nodes[: depth - 1]:
+        steps = (*steps, node.step)
+        for one in node.filters:
+            found += _of_predicate(steps, one)
+    return reduced(found)
+
+
+def reduced(found: Iterator[Keep] | list[Keep]) -> tuple[Keep, ...]:
+    """Each once, in order, and none that another one says more than."""
+    kept = dict.fromkeys(found)
+    full = {one.steps for one in kept if one.subtree}
+    return tuple(sorted((one for one in kept if one.subtree or one.steps not in full), key=str))
+
+
+def _of_predicate(base: tuple[Step, ...], predicate: Predicate) -> Iterator[Keep]:
+    for leaf in _own(predicate):
+        match leaf:
+            case Raw():
+                yield _subtree(base)
+            case Exists(twig) | Compare(value=Count(twig)):
+                yield from _of_twig(base, twig, False)
+            case Compare() | Match():
+                twig_ = branch_of(leaf)
+                assert twig_ is not None
+                yield from _of_twig(base, twig_, True)
+
+
+def _of_twig(base: tuple[Step, ...], twig: Twig, content: bool) -> Iterator[Keep]:
+    steps = base
+    for node in twig.nodes:
+        kind = node.step.kind
+        if kind == "attribute":
+            if node.step.axis == "descendant":
+                yield Keep((*steps, _ANYWHERE), False)
+            if steps:
+                yield Keep(steps, False)
+            return
+        if kind != "element":
+            # text and the like: without the elements between them, two texts would become one
+            yield _subtree(steps)
+            return
+        steps = (*steps, node.step)
+        yield from _of_filters(steps, node)
+    if content:
+        yield _subtree(steps)
+    elif steps:
+        yield Keep(steps, False)
+
+
+def _of_filters(steps: tuple[Step, ...], node: Node) -> Iterator[Keep]:
+    for one in node.filters:
+        if uses_position(one):
+            yield Keep(steps, False)
+        yield from _of_predicate(steps, one)
+
+
+def _subtree(steps: tuple[Step, ...]) -> Keep:
+    if not steps:
+        raise NeedsDocument
+    return Keep(steps, True)

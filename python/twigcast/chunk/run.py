@@ -1,0 +1,277 @@
+"""A large document against a scheme: what each subscription gets of it, in one pass and bounded memory.
+
+With our own engine, expressions that pieces decide are matched on pieces (``chunk/pieces.py``), all others on the
+fragments of their chunks; with lxml, which reads no faster than it builds trees, everything goes through fragments.
+Several jobs work at the same time: threads where the kernel does the work, processes where lxml does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+
+from twigcast import _kernel
+from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
+from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
+from twigcast.chunk.formula import All, Any, Formula, Found, Never
+from twigcast.chunk.pieces import Pieces, Undecided, piecewise
+from twigcast.chunk.scheme import Chunk, Expression, Fragment, Keep, Scheme
+from twigcast.errors import TwigcastError
+from twigcast.limits import Limits
+from twigcast.results import Selected
+
+HEAD = 64 << 10
+"""What stands before the root element is looked for in steps of this many bytes."""
+
+
+@dataclass(slots=True)
+class Report:
+    answers: list[Selected]
+    """Of the subscriptions that match, in their order."""
+    error: TwigcastError | None = None
+    """What is wrong with the document, or with its source. The answers are then those that hold whatever the rest had
+    been, of what comes before."""
+    undecided: list[Undecided] = field(default_factory=list)
+
+
+class Foreign(Exception):
+    """The scheme relies on a schema that the document does not follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    engine: str = ENGINES[0]
+    jobs: int = 1
+    limits: Limits = field(default_factory=Limits)
+    batch_bytes: int = BATCH
+    """The size of fragments that may be cut, and of pieces."""
+    max_fragment: int | None = None
+    """Bytes of a fragment that may not be cut; by default as much as a message may have."""
+    max_document: int | None = None
+    """Bytes of the document, if there is to be a limit."""
+    window: int = WINDOW
+    first: tuple[int, ...] = ()
+    """Numbers of chunks whose fragments are evaluated before others that wait, most urgent first."""
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def match(
+    source: Callable[[], Iterable[bytes]],
+    make_scheme: Callable[[bool], Scheme],
+    options: Options | None = None,
+) -> Report:
+    """Matches the document that ``source`` gives against the scheme that ``make_scheme`` gives. Where that relies on a
+    schema and the document does not follow it, all is done again with ``make_scheme(False)``: a scheme without."""
+    options = options or Options()
+    scheme = make_scheme(True)
+    try:
+        return _Run(scheme, options).over(source())
+    except Foreign:
+        return _Run(make_scheme(False), options).over(source())
+
+
+class _Run:
+    def __init__(self, scheme: Scheme, options: Options) -> None:
+        self._scheme, self._options = scheme, options
+        self._merge = Merge(scheme, options.limits)
+        self._found: set[int] = set()
+        self._broken: TwigcastError | None = None
+
+    def over(self, blocks: Iterable[bytes]) -> Report:
+        options = self._options
+        blocks, plain = _peek(self._guarded(blocks), options)
+        expressions, units = piecewise(self._scheme) if options.engine == "twigcast" and plain else ([], [])
+        rest = without(self._scheme, {one.number for one in expressions})
+        with ExitStack() as stack:
+            pieces = chunker = None
+            if expressions:
+                pieces = self._pieces(expressions, units, stack)
+            if rest.fragments or rest.graph is not None or pieces is None:  # something has to read the document
+                chunker = self._chunker(rest)
+            evaluation = stack.enter_context(Evaluation(rest, options))
+            for block in blocks:
+                if pieces is not None:
+                    pieces.feed(block)
+                if chunker is not None:
+                    evaluation.submit(chunker.feed(block))
+                    self._add(evaluation.done(wait=False))
+                    if chunker.foreign is not None:
+                        raise Foreign
+                if (pieces is None or pieces.error is not None) and (chunker is None or chunker.error is not None):
+                    break
+            if pieces is not None:
+                pieces.finish(whole=self._broken is None)
+                self._add(map(Outcome, pieces.found))
+            if chunker is not None and self._broken is None:
+                evaluation.submit(chunker.finish())
+                if chunker.foreign is not None:
+                    raise Foreign
+            self._add(evaluation.done(wait=True))
+        error = self._broken or (pieces and pieces.error) or (chunker and chunker.error) or None
+        problems = {**(pieces.problems if pieces else {}), **evaluation.problems}
+        return self._report(error, rest, chunker, problems)
+
+    def _pieces(self, expressions: list[Expression], units: list[Keep], stack: ExitStack) -> Pieces:
+        options = self._options
+        pool = stack.enter_context(ThreadPoolExecutor(options.jobs)) if options.jobs > 1 else None
+        return Pieces(
+            expressions,
+            units,
+            pool=pool,
+            jobs=options.jobs,
+            limits=options.limits,
+            piece_bytes=options.batch_bytes,
+            max_document=options.max_document,
+            window=options.window,
+        )
+
+    def _chunker(self, scheme: Scheme) -> Chunker:
+        options = self._options
+        return Chunker(
+            scheme,
+            batch_bytes=options.batch_bytes,
+            max_fragment=options.max_fragment,
+            max_document=options.max_document,
+            limits=options.limits,
+            window=options.window,
+        )
+
+    def _guarded(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """A source that fails ends there; that is what is wrong then, and not that the document lacks its end."""
+        try:
+            yield from blocks
+        except TwigcastError as error:
+            self._broken = error
+
+    def _add(self, outcomes: Iterable[Outcome]) -> None:
+        outcomes = list(outcomes)
+        self._found.update(one.number for one in outcomes)
+        self._merge.add(outcomes)
+
+    def _report(
+        self, error: TwigcastError | None, rest: Scheme, chunker: Chunker | None, problems: Mapping[int, Undecided]
+    ) -> Report:
+        """Of a broken document, or where a fragment is missing, only what the rest of it cannot change is said."""
+        large = [one.number for chunk in (chunker.overfull if chunker else ()) for one in chunk.expressions]
+        unknown = {*large, *problems}
+        most = self._options.max_fragment or self._options.limits.max_bytes
+        text = f"a part of the document is needed whole that has more than {most} bytes"
+        undecided, sure = [], set()
+        for one in self._scheme.answers:
+            missing = next((number for number in one.expressions if number in unknown), None)
+            if certain(one.matches, self._found.__contains__) or (error is None and missing is None):
+                sure.add(one.id)
+            elif missing is not None:
+                why = problems.get(missing) or Undecided(one.id, "fragment-too-large", text)
+                undecided.append(replace(why, id=one.id))
+        return Report([one for one in self._merge.answers() if one.id in sure], error, undecided)
+
+
+def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
+    """The same blocks, and whether the document can be cut as it is: it is in UTF-8, and no DTD changes it."""
+    check = _kernel.Check(options.limits.of_kernel(), 1)
+    seen = []
+    for block in blocks:
+        seen.append(block)
+        for at in range(0, len(block), HEAD):
+            if check.feed(block[at : at + HEAD]) is not None or check.plain is not None:
+                return chain(seen, blocks), check.plain is not False
+    return iter(seen), True
+
+
+def certain(formula: Formula, found: Callable[[int], bool]) -> bool:
+    """Whether it holds whatever may be found yet."""
+    match formula:
+        case Found(number):
+            return found(number)
+        case All(terms):
+            return all(certain(term, found) for term in terms)
+        case Any(terms):
+            return any(certain(term, found) for term in terms)
+        case Never():
+            return False
+
+
+def without(scheme: Scheme, numbers: set[int]) -> Scheme:
+    """The scheme without some of its expressions, and without chunks that have none left."""
+
+    def left(chunk: Chunk) -> Chunk:
+        return replace(chunk, expressions=tuple(e for e in chunk.expressions if e.number not in numbers))
+
+    chunks = tuple(chunk for chunk in map(left, scheme.chunks) if chunk.expressions)
+    return replace(scheme, chunks=chunks, potpourri=left(scheme.potpourri))
+
+
+class Evaluation:
+    """Fragments on their way through a filter, several at a time but never many."""
+
+    def __init__(self, scheme: Scheme, options: Options) -> None:
+        self._options = options
+        self._order = {number: place for place, number in enumerate(options.first)}
+        self._expressions = {chunk.number: chunk.expressions for chunk in scheme.fragments}
+        self._filter = Filter(scheme, engine=options.engine, limits=options.limits)
+        self._pool: Executor | None = None
+        if options.jobs > 1 and options.engine == "lxml" and scheme.fragments:
+            self._pool = ProcessPoolExecutor(options.jobs, initializer=_start, initargs=(scheme, options))
+        elif options.jobs > 1 and scheme.fragments:
+            self._pool = ThreadPoolExecutor(options.jobs)
+        self._running: deque[tuple[int, Future[list[Outcome]]]] = deque()
+        self._done: list[Outcome] = []
+        self.problems: dict[int, Undecided] = {}
+        """By expression: why it could not be evaluated."""
+
+    def __enter__(self) -> Evaluation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def submit(self, fragments: Sequence[Fragment]) -> None:
+        for fragment in sorted(fragments, key=lambda one: self._order.get(one.chunk, len(self._order))):
+            if self._pool is None:
+                self._take(fragment.chunk, partial(self._filter.evaluate, fragment))
+                continue
+            while len(self._running) > self._options.jobs:
+                self._take_first()
+            task = _evaluate if isinstance(self._pool, ProcessPoolExecutor) else self._filter.evaluate
+            self._running.append((fragment.chunk, self._pool.submit(task, fragment)))
+
+    def done(self, *, wait: bool) -> list[Outcome]:
+        while self._running and (wait or self._running[0][1].done()):
+            self._take_first()
+        done, self._done = self._done, []
+        return done
+
+    def _take_first(self) -> None:
+        chunk, future = self._running.popleft()
+        self._take(chunk, future.result)
+
+    def _take(self, chunk: int, result: Callable[[], list[Outcome]]) -> None:
+        try:
+            self._done += result()
+        except TwigcastError as error:
+            for one in self._expressions[chunk]:
+                self.problems[one.number] = Undecided(one.number, error.code, error.text)
+
+
+_worker: Filter | None = None
+
+
+def _start(scheme: Scheme, options: Options) -> None:
+    global _worker
+    _worker = Filter(scheme, engine=options.engine, limits=options.limits)
+
+
+def _evaluate(fragment: Fragment) -> list[Outcome]:
+    assert _worker is not None
+    return _worker.evaluate(fragment)

@@ -1,0 +1,181 @@
+"""The chunking scheme: which part of a document goes into which fragment, and what is evaluated there.
+
+eXtract (section 4) defines a chunk as a prefix P and a set F of filter nodes, and a filtering scheme of degree n as n
+chunks with their expressions and a potpourri. Three things are different here:
+
+* Filter nodes are paths that may have ``//`` and ``*``, and each says whether the element's tag is enough or all that
+  is in it is needed, for bare tags decide no value test (SEMANTICS 4).
+* The potpourri need not be the document: it is what the filter nodes of its expressions say, unless ``whole``.
+* A subscription is a formula over expressions, each with a chunk of its own. Conditions on the document element, of
+  which there is one, thus need not be beside the chunk: ``/a[b/c]/d`` is ``/a/b/c`` and ``/a/d``, wherever these are.
+
+All is plain data and pickles: Spark ships it to its workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from twigcast.chunk.formula import Formula, numbers
+from twigcast.engine import Subscription, SubscriptionId
+from twigcast.pattern import Step, test_text
+from twigcast.schema.graph import ElementGraph
+
+Name = tuple[str, str]
+"""Namespace (empty: none) and local name."""
+
+Path = tuple[Name, ...]
+"""The names of elements from the document element down."""
+
+
+def path_text(path: Path) -> str:
+    return "".join(f"/{test_text('element', *name)}" for name in path)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Elements that a fragment keeps: those that ``steps`` find below the document, each as its start tag with all
+    attributes and namespace declarations or, with ``subtree``, with all that is in it. Ancestors come with them, as
+    tags. The steps are of elements; an axis is child or descendant, a namespace or name of None is any."""
+
+    steps: tuple[Step, ...]
+    subtree: bool
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.steps)) + ("/…" if self.subtree else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What is evaluated on every fragment of one chunk. It is written as a subscription, with ``number`` as its id;
+    its result says what has to be told.
+
+    ``unit``: it holds for the document just if it holds for some piece of it, whatever the pieces, as long as they
+    never part what is in an element that ``unit`` finds, and have the tags of all elements around them. None: it takes
+    a fragment of its chunk."""
+
+    number: int
+    subscription: Subscription
+    unit: tuple[Keep, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk, or the potpourri: its number is then 0 and its prefix empty.
+
+    The fragment of a chunk is the document without all that is neither an ancestor of an element at ``prefix``, nor
+    inside such an element, nor kept by ``filters``. Where there are no filters, it may be cut into batches between any
+    two elements at ``prefix``, each with their ancestors' tags: what holds for a batch holds for the document.
+    """
+
+    number: int
+    prefix: Path
+    filters: tuple[Keep, ...] = ()
+    expressions: tuple[Expression, ...] = ()
+    weight: int = 0
+    """How many subscriptions have an expression here."""
+    whole: bool = False
+    """Only of the potpourri: its fragment is the document itself."""
+
+    @property
+    def batchable(self) -> bool:
+        return bool(self.prefix) and not self.filters
+
+    @property
+    def keeps(self) -> tuple[Keep, ...]:
+        """All that the fragment keeps, the prefix first."""
+        if not self.prefix:
+            return self.filters
+        steps = tuple(Step("child", "element", ns, local) for ns, local in self.prefix)
+        return (Keep(steps, True), *self.filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Nodes that a subscription selects: those of an expression, if ``guard`` holds."""
+
+    guard: Formula
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How the outcomes of expressions make the answer to one subscription: whether it matches, and what it selects.
+
+    ``taken``: the whole answer is that of one expression, be it what it may (a transform, say)."""
+
+    id: SubscriptionId
+    result: str
+    matches: Formula
+    parts: tuple[Part, ...] = ()
+    taken: int | None = None
+
+    @property
+    def expressions(self) -> Iterator[int]:
+        yield from numbers(self.matches)
+        for part in self.parts:
+            yield from numbers(part.guard)
+            yield part.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A subscription that no valid document can match, and why."""
+
+    id: SubscriptionId
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """``answers`` are in the order of the subscriptions. ``graph``: the scheme is right for documents whose elements
+    are nested as it says, and for no others."""
+
+    chunks: tuple[Chunk, ...]
+    potpourri: Chunk
+    answers: tuple[Answer, ...]
+    notices: tuple[Notice, ...] = ()
+    graph: ElementGraph | None = field(default=None, repr=False)
+
+    @property
+    def fragments(self) -> tuple[Chunk, ...]:
+        """The chunks and, where it has expressions, the potpourri."""
+        return (*self.chunks, *([self.potpourri] if self.potpourri.expressions else ()))
+
+    @cached_property
+    def chunk_of(self) -> dict[int, int]:
+        """The number of an expression -> the number of its chunk (the potpourri: 0)."""
+        return {e.number: chunk.number for chunk in self.fragments for e in chunk.expressions}
+
+    @cached_property
+    def homes(self) -> dict[SubscriptionId, frozenset[int]]:
+        """The chunks that have to be done before a subscription is answered."""
+        return {one.id: frozenset(self.chunk_of[number] for number in one.expressions) for one in self.answers}
+
+    def allows(self, path: Path) -> bool:
+        """Whether an element may be at this path, so far as the scheme relies on a schema. A document with any other
+        needs a scheme without a schema (SEMANTICS 17); to ask once for each distinct path will do."""
+        if self.graph is None:
+            return True
+        at: int | None = None
+        for ns, local in path:
+            at = self.graph.step(at, Step("child", "element", ns, local))
+        return at != 0
+
+
+class Fragment(NamedTuple):
+    """A well-formed piece of a document for the expressions of one chunk.
+
+    ``runs`` lead from its nodes to those of the document: pairs of an id here and the id there, ascending; from one
+    pair to the next, both count on (ids are those of ``twigcast.results``). ``offsets`` has, for each pair, where its
+    node stands in the document as it was given, in bytes.
+    """
+
+    chunk: int
+    xml: bytes
+    runs: tuple[tuple[int, int], ...] = ()
+    offsets: tuple[int, ...] = ()

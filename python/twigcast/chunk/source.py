@@ -1,0 +1,97 @@
+"""Large documents as bytes that arrive: files, plain or compressed, and stdin."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import IO, cast
+
+from twigcast.errors import OptionError, TwigcastError
+
+BLOCK = 4 << 20
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class SourceError(TwigcastError):
+    """A source that cannot be read (on)."""
+
+
+def blocks(name: str, size: int = BLOCK) -> Iterator[bytes]:
+    """The content of a file, ``-`` for stdin, in blocks; what begins like gzip or Zstandard is decompressed.
+
+    Raises ``SourceError``, where it may be after some blocks."""
+    try:
+        if name == "-":
+            yield from _read(cast("IO[bytes]", sys.stdin.buffer), size)
+        else:
+            with Path(name).open("rb", buffering=0) as file:
+                yield from _read(cast("IO[bytes]", file), size)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise SourceError("unreadable", text) from error
+
+
+def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
+    head = b""
+    while len(head) < len(ZSTD) and (more := file.read(size)):
+        head += more
+    if not head.startswith((GZIP, ZSTD)):
+        while head:
+            yield head
+            head = file.read(size)
+        return
+    rest = cast("IO[bytes]", _Rest(head, file))
+    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=rest, mode="rb")) if head.startswith(GZIP) else _zstd(rest)
+    with closing(unpacked):
+        while data := unpacked.read(size):
+            yield data
+
+
+def _zstd(stream: IO[bytes]) -> IO[bytes]:
+    try:
+        import zstandard
+    except ImportError:
+        hint = "pip install 'twigcast[zstandard]'"
+        raise OptionError("no-zstandard", "the package zstandard is needed to read .zst files", hint=hint) from None
+    try:
+        return cast("IO[bytes]", _Zstd(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)))
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+class _Zstd:
+    """Its errors as ours; the library has a class of its own."""
+
+    def __init__(self, reader: IO[bytes]) -> None:
+        self._reader = reader
+
+    def read(self, size: int) -> bytes:
+        import zstandard
+
+        try:
+            return self._reader.read(size)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _Rest:
+    """What has been read of a file, and then the rest of it."""
+
+    def __init__(self, head: bytes, file: IO[bytes]) -> None:
+        self._head = head
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head:
+            if size < 0:
+                size = len(self._head)
+            part, self._head = self._head[:size], self._head[size:]
+            return part
+        return self._file.read(size)

@@ -1,0 +1,318 @@
+"""``twigcast chunk``: documents too large for memory, in parts that subscriptions and schema lay down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from twigcast.chunk.chunker import Chunker
+from twigcast.chunk.filter import ENGINES
+from twigcast.chunk.run import Options, cores
+from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
+from twigcast.chunk.source import blocks
+from twigcast.cli.inputs import as_json, printable
+from twigcast.cli.large import CHUNKS, LargeFiles, complaints, read_schema
+from twigcast.cli.options import OneOf, Size, format_option, limit_options, limits_from, namespace_options
+from twigcast.cli.progress import Progress
+from twigcast.errors import MessageError, OptionError, TwigcastError
+from twigcast.limits import Limits
+from twigcast.results import RESULTS
+from twigcast.subscriptions import compile_file, read_subscriptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EPILOG = """\b
+Examples:
+  twigcast chunk plan -s subscriptions.txt --chunks 4 --schema catalogue.dtd
+  twigcast chunk split -s subscriptions.txt --chunks 4 --output parts/ catalogue.xml
+  twigcast chunk match -s subscriptions.txt --chunks 4 catalogue.xml.gz
+"""
+
+MATCH_EPILOG = """\b
+Examples:
+  twigcast chunk match -s subscriptions.txt --chunks 4 catalogue.xml
+  zcat catalogue.xml.gz | twigcast chunk match -s subscriptions.txt -
+\b
+What comes out is what "twigcast match" would print, in the same order.
+Exit status: 0 something matched, 1 nothing did, 2 there was an error (what was found before it comes out nevertheless).
+"""
+
+
+@click.group(epilog=EPILOG)
+def chunk() -> None:
+    """Work on documents that are too large for memory.
+
+    The document is cut where the subscriptions, and the schema if there is one, allow it; each part keeps the elements
+    around it, and goes to the subscriptions that can match there.
+    """
+
+
+def scheme_options(command: F) -> F:
+    for option in (
+        click.option("--schema", metavar="FILE", help="The documents' schema: a DTD, or an XML Schema (.xsd)."),
+        click.option(
+            "--chunks", type=click.IntRange(0), default=CHUNKS, show_default=True, help="How many chunks to aim at."
+        ),
+        click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin."),
+    ):
+        command = option(command)
+    return command
+
+
+def beside_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--beside",
+        type=OneOf(("potpourri", "filters")),
+        default=default,
+        show_default=True,
+        help="Where a condition on what lies beside a chunk is checked: in the potpourri, or in the chunk, which then "
+        "has filter nodes and is not cut into batches.",
+    )
+
+
+@chunk.command()
+@scheme_options
+@beside_option("potpourri")
+@namespace_options
+@format_option("jsonl", "table")
+def plan(
+    subscriptions: str,
+    chunks: int,
+    schema: str | None,
+    beside: str,
+    namespaces: tuple[tuple[str, str], ...],
+    format: str,
+) -> None:
+    """Show the chunks that the subscriptions lead to."""
+    scheme = _files(subscriptions, chunks, schema, beside, namespaces, Options()).scheme()
+    for notice in scheme.notices:
+        click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
+    if format == "jsonl":
+        for one in scheme.fragments:
+            click.echo(json.dumps(_described(scheme, one), ensure_ascii=False))
+    else:
+        _show(scheme)
+
+
+def _described(scheme: Scheme, chunk: Chunk) -> dict[str, object]:
+    return {
+        "chunk": chunk.number,
+        "prefix": path_text(chunk.prefix) if chunk.prefix else None,
+        "subscriptions": _at_home(scheme, chunk),
+        "expressions": [one.subscription.query for one in chunk.expressions],
+        "filters": [str(keep) for keep in chunk.filters],
+        "batches": chunk.batchable,
+        "whole": chunk.whole,
+    }
+
+
+def _at_home(scheme: Scheme, chunk: Chunk) -> list[object]:
+    return [one.id for one in scheme.answers if chunk.number in scheme.homes[one.id]]
+
+
+def _show(scheme: Scheme) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("chunk", "prefix", "subscriptions", "expressions", "keeps besides"):
+        table.add_column(heading, overflow="fold")
+    for one in scheme.fragments:
+        besides = "the whole document" if one.whole else ", ".join(map(str, one.filters))
+        name = str(one.number) if one.number else "potpourri"
+        prefix = path_text(one.prefix)
+        counts = (f"{len(_at_home(scheme, one)):,}", f"{len(one.expressions):,}")
+        table.add_row(*(Text(printable(t)) for t in (name, prefix, *counts, besides)))
+    Console().print(table)
+
+
+@chunk.command()
+@scheme_options
+@beside_option("filters")
+@click.option("--output", "-o", required=True, metavar="FOLDER", help="Where the fragments go; made if need be.")
+@click.option(
+    "--batch-bytes", type=Size(), metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
+)
+@namespace_options
+@limit_options
+@click.argument("file", metavar="FILE")
+@click.pass_context
+def split(
+    ctx: click.Context,
+    /,
+    file: str,
+    subscriptions: str,
+    chunks: int,
+    schema: str | None,
+    beside: str,
+    output: str,
+    batch_bytes: int | None,
+    namespaces: tuple[tuple[str, str], ...],
+    **limits: int | None,
+) -> None:
+    """Write the fragments of FILE, plain or compressed (gzip, Zstandard), - for stdin.
+
+    Each is a document of its own. fragments.jsonl in the folder says of each which chunk it is of, the subscriptions to
+    match it against, and which nodes of FILE its nodes are: lists of [id in the fragment, id in FILE, byte offset in
+    FILE], from each of which both ids count on to the next.
+    """
+    files = _files(subscriptions, chunks, schema, beside, namespaces, Options(limits=limits_from(limits)))
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        error = _split(files, file, Path(output), batch_bytes, limits_from(limits))
+    except OSError as problem:
+        raise OptionError("unwritable", f"{output}: {problem.strerror}") from problem
+    for line in error:
+        click.echo(line, err=True)
+    ctx.exit(2 if error else 0)
+
+
+def _split(files: LargeFiles, name: str, folder: Path, batch_bytes: int | None, limits: Limits) -> list[str]:
+    """Writes the fragments; answers what is wrong."""
+    scheme = files.scheme()
+    chunker = Chunker(scheme, batch_bytes=batch_bytes, limits=limits)
+    folder_ = _Folder(folder, scheme, numbered=batch_bytes is not None)
+    shown = printable(name)
+    with (folder / "fragments.jsonl").open("w", encoding="utf-8") as index:
+        try:
+            for block in blocks(name):
+                folder_.write(chunker.feed(block), index)
+                if chunker.error is not None or chunker.foreign is not None:
+                    break
+            else:
+                folder_.write(chunker.finish(), index)
+        except TwigcastError as error:
+            return [f"{shown}: {error.code}: {error.text}"]
+    wrong = []
+    if isinstance(chunker.error, MessageError):
+        wrong.append(f"{shown}:{chunker.error}")
+    if chunker.foreign is not None:
+        path = path_text(chunker.foreign) or "too many tag paths"
+        wrong.append(f"{shown}: not-of-schema: the document has {path}, and the schema does not; go without --schema")
+    for chunk in chunker.overfull:
+        what = f"chunk {chunk.number}" if chunk.number else "the potpourri"
+        text = f"{what} has more than {limits.max_bytes} bytes; see --batch-bytes and --max-bytes"
+        wrong.append(f"{shown}: fragment-too-large: {text}")
+    return wrong
+
+
+class _Folder:
+    def __init__(self, folder: Path, scheme: Scheme, *, numbered: bool) -> None:
+        self._folder, self._scheme, self._numbered = folder, scheme, numbered
+        self._chunks = {chunk.number: chunk for chunk in scheme.fragments}
+        self._counts: dict[int, int] = {}
+
+    def write(self, fragments: list[Fragment], index: Any) -> None:
+        for one in fragments:
+            chunk = self._chunks[one.chunk]
+            stem = f"chunk-{one.chunk}" if one.chunk else "potpourri"
+            if self._numbered and chunk.batchable:
+                self._counts[one.chunk] = self._counts.get(one.chunk, 0) + 1
+                stem += f"-{self._counts[one.chunk]:06}"
+            (self._folder / f"{stem}.xml").write_bytes(one.xml)
+            entry = {
+                "file": f"{stem}.xml",
+                "chunk": one.chunk,
+                "prefix": path_text(chunk.prefix) if chunk.prefix else None,
+                "subscriptions": _at_home(self._scheme, chunk),
+                "nodes": [[*run, offset] for run, offset in zip(one.runs, one.offsets, strict=True)],
+            }
+            index.write(as_json(entry) + "\n")
+
+
+@chunk.command(epilog=MATCH_EPILOG)
+@scheme_options
+@beside_option("potpourri")
+@click.option("--engine", type=OneOf(ENGINES), default=ENGINES[0], show_default=True, help="What matches the parts.")
+@click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
+@click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
+@click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
+@click.option(
+    "--result",
+    type=OneOf(RESULTS),
+    default=RESULTS[0],
+    show_default=True,
+    help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
+)
+@format_option("jsonl", "table")
+@namespace_options
+@limit_options
+@click.argument("messages", nargs=-1, required=True, metavar="FILE...")
+@click.pass_context
+def match(
+    ctx: click.Context,
+    /,
+    subscriptions: str,
+    messages: tuple[str, ...],
+    chunks: int,
+    schema: str | None,
+    beside: str,
+    engine: str,
+    jobs: int | None,
+    batch_bytes: int,
+    max_document: int | None,
+    result: str,
+    format: str,
+    namespaces: tuple[tuple[str, str], ...],
+    **limits: int | None,
+) -> None:
+    """Match large files, plain or compressed (gzip, Zstandard), - for stdin, against all subscriptions.
+
+    A file is read once, in parts; --max-bytes is the limit of a part, and of what must not be cut.
+    """
+    from twigcast.cli.match import Jsonl, Output, Table
+    from twigcast.cli.selected import SelectedJsonl
+
+    if (subscriptions, *messages).count("-") > 1:
+        raise click.UsageError("stdin (-) can be read once only")
+    options = Options(
+        engine=engine,
+        jobs=jobs or cores(),
+        limits=limits_from(limits),
+        batch_bytes=batch_bytes,
+        max_document=max_document,
+    )
+    file = read_subscriptions(subscriptions, result=result)
+    compile_file(file, namespaces=dict(namespaces))  # tells all that is wrong with it, by line
+    files = LargeFiles(
+        file, options, namespaces=dict(namespaces), chunks=chunks, schema=read_schema(schema), beside=beside
+    )
+    for notice in files.scheme().notices:
+        click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
+    progress = Progress(len(messages))
+    output: Output
+    if format == "table":
+        output = Table(file, files.selecting)
+    else:
+        output = SelectedJsonl(file, progress) if files.selecting else Jsonl(file, progress)
+    matched = errors = False
+    for name in messages:
+        report = files.match(name)
+        matched |= bool(report.answers)
+        output.add([name], files.record(report))
+        for line in complaints(name, report):
+            errors = True
+            progress.say(line)
+        progress.advance(1)
+    progress.clear()
+    output.close()
+    ctx.exit(2 if errors else 0 if matched else 1)
+
+
+def _files(
+    subscriptions: str,
+    chunks: int,
+    schema: str | None,
+    beside: str,
+    namespaces: tuple[tuple[str, str], ...],
+    options: Options,
+) -> LargeFiles:
+    file = read_subscriptions(subscriptions)
+    compile_file(file, namespaces=dict(namespaces))
+    given = read_schema(schema)
+    return LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=given, beside=beside)

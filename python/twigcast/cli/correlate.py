@@ -1,0 +1,288 @@
+"""``twigcast match`` over streams: messages in event time, and correlations among the subscriptions."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from twigcast.broker import Broker, Match
+from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read
+from twigcast.cli.options import OneOf
+from twigcast.correlate.default import StateWarning
+from twigcast.correlate.engine import STRATEGIES
+from twigcast.correlation import SECOND
+from twigcast.durations import WORDS as DURATION
+from twigcast.durations import seconds
+from twigcast.engine import Engine
+from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+from twigcast.lang.xscl import is_correlation
+from twigcast.limits import Limits
+from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
+from twigcast.times import microseconds
+
+F = TypeVar("F", bound=Callable[..., Any])
+SHOWN = 200
+
+
+def correlation_options(command: F) -> F:
+    for option in (
+        click.option(
+            "--lateness",
+            metavar="TIME",
+            help="Take messages in the order given, and leave those out of correlations that are late by more.",
+        ),
+        click.option(
+            "--strategy",
+            type=OneOf(STRATEGIES),
+            default=STRATEGIES[0],
+            show_default=True,
+            help="How correlations are evaluated; the results are the same.",
+        ),
+        click.option(
+            "--time",
+            metavar="PATH",
+            help="Where a message tells its time: a number, or a date and time. Without it, the n-th one happens at n.",
+        ),
+        click.option(
+            "--stream",
+            multiple=True,
+            metavar="NAME[=MESSAGES]",
+            help="The stream that the messages are; or, several times, streams with their folders or files.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Messages by stream, as the command line has them."""
+
+    sources: tuple[tuple[str, str], ...]
+    """(stream, message or folder)"""
+    time: str | None
+    lateness: float | None
+    are_asked_for: bool
+
+    @classmethod
+    def of(
+        cls,
+        ctx: click.Context,
+        messages: tuple[str, ...],
+        streams: tuple[str, ...],
+        time: str | None,
+        lateness: str | None,
+    ) -> Streams:
+        own = [name for name in streams if "=" not in name]
+        if len(own) > 1:
+            raise click.UsageError("name a folder for each of several streams: --stream S=DIR --stream T=DIR")
+        sources = [(own[0] if own else "", message) for message in messages]
+        for text in streams:
+            name, equals, source = text.partition("=")
+            if not name or (equals and not source):
+                raise click.UsageError(f"--stream is NAME or NAME=MESSAGES, not {text!r}")
+            if equals:
+                sources.append((name, source))
+        if not sources:
+            raise click.MissingParameter(ctx=ctx, param=next(p for p in ctx.command.params if p.name == "messages"))
+        late: float | None = None
+        if lateness is not None:
+            try:
+                late = seconds(lateness)
+            except ValueError:
+                raise click.UsageError(f"--lateness is {DURATION}, not {lateness!r}") from None
+        return cls(tuple(sources), time, late, bool(streams) or time is not None or lateness is not None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(message for _, message in self.sources)
+
+
+def reads_streams(file: SubscriptionFile) -> bool:
+    return any(s.stream is not None or is_correlation(s.query) for s in file.subscriptions)
+
+
+def compile_broker(
+    file: SubscriptionFile, streams: Streams, *, strategy: str, limits: Limits, **options: Any
+) -> Broker:
+    """Raises SubscriptionFileError with all bad lines."""
+    broker = Broker(strategy=strategy, lateness=streams.lateness, limits=limits, **options)
+    problems: list[tuple[int, TwigcastError]] = []
+    for s, line in zip(file.subscriptions, file.lines, strict=True):
+        try:
+            broker.subscribe(
+                s.query,
+                id=s.id,
+                namespaces=s.namespaces,
+                default_namespace=s.default_namespace,
+                # the option --result is for those that can have one
+                result="match" if is_correlation(s.query) else s.result,
+                deliver_empty=s.deliver_empty,
+                stream=s.stream,
+            )
+        except (QueryError, OptionError) as error:
+            problems.append((line, error))
+    if problems:
+        raise SubscriptionFileError(file.name, problems)
+    return broker
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    stream: str
+    time: int
+    message: Message
+
+
+class _Clock:
+    """Reads the times of messages."""
+
+    def __init__(self, path: str | None, broker: Broker) -> None:
+        self._path = path
+        self._count = 0
+        if path is not None:
+            self._engine = Engine(namespaces=broker.engine.namespaces, limits=broker.engine.limits)
+            try:
+                self._engine.add(path, id="time", result="fragments")
+            except QueryError as error:
+                error.hint = error.hint or "--time is a path, such as '/*/@t'"
+                raise
+
+    def read(self, message: Message) -> int | str:
+        """Microseconds, or why there are none. Raises MessageError."""
+        self._count += 1
+        if self._path is None:
+            return self._count * SECOND
+        found = self._engine.select(message.data)
+        if not found or not found[0].fragments:
+            return f"there is nothing at {self._path}"
+        text = _text(found[0].fragments[0])
+        time = microseconds(text)
+        return f"{text[:100]!r} is not a time" if time is None else time
+
+
+def _text(fragment: bytes) -> str:
+    """The value of a fragment: an element's, or the text that it is."""
+    if not fragment.startswith(b"<"):
+        return fragment.decode()
+    from lxml import etree
+
+    element: Any = etree.fromstring(fragment)
+    return str(element.xpath("string()"))
+
+
+def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
+    """The exit status."""
+    report = _Report()
+    output: _Lines | _Table = _Table(file) if format == "table" else _Lines()
+    matched = False
+    timed = list(_read(streams, _Clock(streams.time, broker), report))
+    if streams.lateness is None:
+        timed.sort(key=lambda one: one.time)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StateWarning)
+        for one in timed:
+            try:
+                found = broker.publish(one.message.data, id=one.message.name, time=_exact(one.time), stream=one.stream)
+            except MessageError as error:
+                report.say(f"{printable(one.message.name)}:{error}")
+                continue
+            matched |= bool(found)
+            for match in found:
+                output.add(match)
+    output.close()
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)
+    late = broker.correlations.stats()["late"]
+    if late:
+        click.echo(f"warning: {late:,} messages were late, and joined with nothing", err=True)
+    return 2 if report.errors else 0 if matched else 1
+
+
+def _exact(time: int) -> Any:
+    from decimal import Decimal
+
+    return Decimal(time) / SECOND
+
+
+def _read(streams: Streams, clock: _Clock, report: _Report) -> Iterator[_Timed]:
+    for stream, source in streams.sources:
+        for message in read(expand([source])):
+            if isinstance(message, Unreadable):
+                report.say(f"{printable(message.name)}: unreadable: {message.reason}")
+                continue
+            try:
+                time = clock.read(message)
+            except MessageError as error:
+                report.say(f"{printable(message.name)}:{error}")
+                continue
+            if isinstance(time, str):
+                report.say(f"{printable(message.name)}: no-time: {time}")
+            else:
+                yield _Timed(stream, time, message)
+
+
+class _Report:
+    def __init__(self) -> None:
+        self.errors = 0
+
+    def say(self, text: str) -> None:
+        self.errors += 1
+        click.echo(text, err=True)
+
+
+def _fields(match: Match) -> dict[str, Any]:
+    if match.messages is not None:
+        shown: dict[str, Any] = {"subscription": match.subscription, "messages": list(match.messages)}
+    else:
+        shown = {"message": match.message, "subscription": match.subscription}
+    if match.nodes is not None:
+        shown["nodes"] = match.nodes
+    if match.fragments is not None:
+        shown["fragments"] = [fragment.decode() for fragment in match.fragments]
+    if match.payload is not None:
+        shown["payload"] = match.payload.decode()
+    if not match.complete:
+        shown["complete"] = False
+    return shown
+
+
+class _Lines:
+    def add(self, match: Match) -> None:
+        sys.stdout.buffer.write(f"{as_json(_fields(match))}\n".encode())
+
+    def close(self) -> None:
+        sys.stdout.flush()
+
+
+class _Table:
+    def __init__(self, file: SubscriptionFile) -> None:
+        self._queries = {s.id: s.query for s in file.subscriptions}
+        self._rows: list[tuple[str, ...]] = []
+
+    def add(self, match: Match) -> None:
+        messages = match.messages if match.messages is not None else (match.message,)
+        text = "" if match.payload is None else match.payload.decode()
+        text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+        query = self._queries[match.subscription]
+        self._rows.append((", ".join(map(str, messages)), str(match.subscription), query, text))
+
+    def close(self) -> None:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        if not self._rows:
+            click.echo("no matches")
+            return
+        table = Table(box=None, pad_edge=False)
+        for heading in ("messages", "subscription", "query", "payload"):
+            table.add_column(heading, overflow="fold")
+        for row in self._rows:
+            table.add_row(*(Text(printable(text)) for text in row))
+        Console().print(table)

@@ -1,0 +1,96 @@
+"""``twigcast publisher``: who publishes a stream, and by which schema."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from twigcast.cli.options import format_option
+from twigcast.cli.store_options import opened, show, store_option
+from twigcast.errors import OptionError
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  twigcast publisher add shop --stream orders --schema orders.xsd --on-invalid reject
+  twigcast publisher list
+  twigcast publisher remove shop
+"""
+)
+def publisher() -> None:
+    """Add, list and remove publishers: whose schema the messages of a stream have."""
+
+
+@publisher.command(epilog="\b\nExample:\n  twigcast publisher add shop --stream orders --schema orders.dtd")
+@click.argument("id")
+@click.option("--stream", required=True, metavar="NAME", help="The stream that it publishes.")
+@click.option("--schema", "file", required=True, metavar="FILE", help="A .dtd or .xsd; its text goes into the store.")
+@click.option(
+    "--on-invalid",
+    type=click.Choice(["reject", "fallback", "trust"]),
+    default="fallback",
+    show_default=True,
+    help="A message that is not valid: into the dead letter, matched all the same, or not looked for.",
+)
+@click.option("--replace", is_flag=True, help="Put it in the place of the publisher with this id.")
+@store_option
+def add(id: str, stream: str, file: str, on_invalid: str, replace: bool, url: str) -> None:
+    """Add a publisher.
+
+    A stream whose configuration names a publisher of its own has that one, and not those of the store. With several
+    publishers a message must be valid by the schema of one of them.
+    """
+    from twigcast.store import PublisherRecord
+
+    path = Path(file)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("dtd", "xsd"):
+        raise OptionError("bad-schema-kind", f"{file}: a schema is a file that ends in .dtd or .xsd")
+    try:
+        schema = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
+    except OSError as error:
+        raise OptionError("unreadable", f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionError("bad-encoding", f"{file}: byte {error.start + 1} is not UTF-8") from None
+    with opened(url, create=True) as store:
+        store.put_publisher(PublisherRecord(id, stream, schema, kind, on_invalid), replace=replace)
+
+
+@publisher.command("list", epilog="\b\nExample:\n  twigcast publisher list --format jsonl")
+@format_option("jsonl", "table")
+@store_option
+def list_(format: str, url: str) -> None:
+    """List the publishers; `show` has their schemas."""
+    with opened(url) as store:
+        rows = [
+            {
+                "id": p.id,
+                "stream": p.stream,
+                "schema_kind": p.schema_kind,
+                "schema_bytes": len(p.schema.encode()),
+                "on_invalid": p.on_invalid,
+            }
+            for p in store.publishers()
+        ]
+    show(format, rows, ("id", "stream", "schema_kind", "schema_bytes", "on_invalid"), "publishers")
+
+
+@publisher.command("show", epilog="\b\nExample:\n  twigcast publisher show shop > orders.xsd")
+@click.argument("id")
+@store_option
+def show_(id: str, url: str) -> None:
+    """Write a publisher's schema."""
+    with opened(url) as store:
+        sys.stdout.buffer.write(store.publisher(id).schema.encode())
+
+
+@publisher.command(epilog="\b\nExample:\n  twigcast publisher remove shop")
+@click.argument("id")
+@store_option
+def remove(id: str, url: str) -> None:
+    """Remove a publisher."""
+    with opened(url) as store:
+        store.remove_publisher(id)

@@ -1,0 +1,1 @@
+"""Correlations: queries across messages (joins, MMQJP)."""

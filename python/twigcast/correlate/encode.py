@@ -1,0 +1,83 @@
+"""Blocks as the kernel takes them: a program for the pattern, what hangs below a variable being a condition on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from twigcast.correlation import Block
+from twigcast.pattern import And, Exists, Node, Or, Step, Twig
+from twigcast.plan.encode import encode
+from twigcast.plan.slots import slotted
+
+Key = tuple[str, tuple[tuple[int | None, Twig], ...]]
+"""What tells blocks apart: not the names of their variables, nor the order of branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What ``Correlator.add_block`` of the kernel takes."""
+
+    program: list[int]
+    constants: list[str | float]
+    paths: list[int]
+    parents: list[int]
+
+
+def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
+    """The block with its branches in a fixed order, and the new numbers of its variables by their old ones."""
+    texts = [""] * len(block.variables)
+    for at in reversed(range(len(block.variables))):
+        branches = sorted(texts[child] for child in block.children(at))
+        texts[at] = f"{_twig(block, at)}({','.join(branches)})"
+    order: list[int] = []
+    pending = [0]
+    while pending:
+        order.append(pending.pop())
+        pending += sorted(block.children(order[-1]), key=lambda child: texts[child], reverse=True)
+    number = {old: new for new, old in enumerate(order)}
+    variables = []
+    for old in order:
+        one = block.variables[old]
+        variables.append(replace(one, parent=None if one.parent is None else number[one.parent]))
+    return Block(block.stream, tuple(variables), number[block.root]), tuple(number[old] for old in sorted(number))
+
+
+def key_of(block: Block) -> Key:
+    return block.stream, tuple((one.parent, _twig(block, at)) for at, one in enumerate(block.variables))
+
+
+def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
+    """Raises NotEncodable where the kernel has no word for a step."""
+    whole = [Twig()] * len(block.variables)
+    for at in reversed(range(len(block.variables))):
+        whole[at] = _with(_twig(block, at), [Exists(whole[child]) for child in block.children(at)])
+    root, *others = whole
+    # The document has no step to hang conditions on.
+    conditions = () if root.nodes else tuple(Exists(whole[child]) for child in block.children(0))
+    program, constants = slotted(And((Exists(root), And(conditions), Or(tuple(map(Exists, others))))))
+    paths = Or(tuple(Exists(_from_document(block, at)) for at in range(len(block.variables))))
+    parents = [one.parent or 0 for one in block.variables]
+    return Encoded(encode(program, code), constants, encode(paths, code), parents)
+
+
+def _twig(block: Block, at: int) -> Twig:
+    twig = block.variables[at].path.twig
+    assert twig is not None, "the variables of a correlation have twigs"
+    return twig
+
+
+def _with(twig: Twig, branches: list[Exists]) -> Twig:
+    if not branches or not twig.nodes:
+        return twig
+    *before, last = twig.nodes
+    return Twig((*before, Node(last.step, (*last.filters, *branches))))
+
+
+def _from_document(block: Block, at: int | None) -> Twig:
+    """The steps alone."""
+    steps: list[Node] = []
+    while at is not None:
+        steps[:0] = [Node(node.step) for node in _twig(block, at).nodes]
+        at = block.variables[at].parent
+    return Twig(tuple(steps))

@@ -1,0 +1,57 @@
+"""Derived streams: what correlations publish, others read. They form no cycle, or a message would never end (SEMANTICS
+24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from twigcast.correlation import Correlation
+from twigcast.errors import QueryError
+
+
+def check_streams(correlations: Mapping[str | int, Correlation], source: str | None = None) -> None:
+    """Raises QueryError if what some correlation publishes comes back to it. ``source`` is the text of the last."""
+    readers: dict[str, list[str | int]] = {}
+    for id, one in correlations.items():
+        for stream in one.streams:
+            readers.setdefault(stream, []).append(id)
+    done: set[str | int] = set()
+    for start in correlations:
+        cycle = _cycle(start, correlations, readers, done)
+        if cycle:
+            way = " -> ".join(f"{id} publishes {correlations[id].publish}" for id in cycle)
+            raise QueryError(
+                "stream-cycle",
+                f"what {cycle[0]} publishes would come back to it: {way}, which {cycle[0]} reads",
+                hint="publish under another name",
+                source=source,
+            )
+
+
+def _cycle(
+    start: str | int,
+    correlations: Mapping[str | int, Correlation],
+    readers: Mapping[str, Iterable[str | int]],
+    done: set[str | int],
+) -> list[str | int] | None:
+    """Depth first, without recursion; ``done`` are those that no cycle goes through."""
+
+    def after(id: str | int) -> list[str | int]:
+        publish = correlations[id].publish
+        return list(readers.get(publish, ())) if publish is not None else []
+
+    if start in done:
+        return None
+    way, pending = [start], [after(start)]
+    while way:
+        if not pending[-1]:
+            done.add(way.pop())
+            pending.pop()
+            continue
+        follower = pending[-1].pop()
+        if follower in way:
+            return way[way.index(follower) :]
+        if follower not in done:
+            way.append(follower)
+            pending.append(after(follower))
+    return None

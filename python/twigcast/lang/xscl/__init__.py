@@ -1,0 +1,58 @@
+"""XSCL: tree patterns over streams, tied by JOIN and FOLLOWED BY -> a correlation, or a QueryError with caret and hint.
+
+SELECT <pair>{ $b }{ $t }</pair>
+FROM S//book->b[author->a] FOLLOWED BY{$a = $w, 5 min} S//blog[author->w]/title->t
+PUBLISH pairs
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from twigcast.correlation import Correlation
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.lexer import check_text
+from twigcast.lang.names import Scope
+from twigcast.lang.xscl.parser import XsclParser
+from twigcast.lang.xscl.windows import window_text
+
+# No XPath expression and no transform has one of these outside a string.
+_CLAUSES = re.compile(r"\s*(?:SELECT|FROM)\s+[^\s=!<>|+*/,)\]-]|\s*SELECT\s*[*<$]", re.IGNORECASE)
+_LINK = re.compile(r"\b(?:JOIN|FOLLOWED\s+BY)\s*\{", re.IGNORECASE)
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def is_correlation(source: str) -> bool:
+    """Whether a query is meant to be a correlation, and not a filter or transform."""
+    if _CLAUSES.match(source):
+        return True
+    if "{" not in source or not _LINK.search(source) or is_transform(source):
+        return False
+    # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
+    return bool(_LINK.search(_STRING.sub("''", source))) or bool(_LINK.search(source.split("'", 1)[0]))
+
+
+def parse_correlation(
+    source: str,
+    namespaces: Mapping[str, str] | None = None,
+    default_ns: str | None = None,
+    *,
+    windows: Mapping[str, str] | None = None,
+) -> Correlation:
+    """``windows`` gives lengths to windows that the text only names."""
+    scope = Scope(namespaces or {}, default_ns or "")
+    return _parsed(source, tuple(scope.namespaces.items()), scope.default, tuple((windows or {}).items()))
+
+
+# Subscribers ask for the same again and again; a correlation is immutable.
+@lru_cache(10_000)
+def _parsed(
+    source: str, namespaces: tuple[tuple[str, str], ...], default_ns: str, windows: tuple[tuple[str, str], ...]
+) -> Correlation:
+    check_text(source)
+    return XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows)).parse()
+
+
+__all__ = ["is_correlation", "parse_correlation", "window_text"]

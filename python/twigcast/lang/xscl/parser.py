@@ -1,0 +1,305 @@
+"""The parser of XSCL: SELECT, FROM with its blocks and links, PUBLISH."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from twigcast.constructor import Element
+from twigcast.correlation import FOLLOWED, JOIN, Block, Correlation, JoinPredicate, Link, Ref, template_paths, with_refs
+from twigcast.errors import QueryError, Span
+from twigcast.lang import ast
+from twigcast.lang.flwr.scanner import SPACE, skip_space
+from twigcast.lang.lexer import NCNAME, bad_character
+from twigcast.lang.names import Scope
+from twigcast.lang.xscl.blocks import BlockDraft, BlockParser
+from twigcast.lang.xscl.drafts import Draft
+from twigcast.lang.xscl.joins import FLIPPED, JoinParser
+from twigcast.lang.xscl.normal import normalize
+from twigcast.lang.xscl.scanner import scan
+from twigcast.lang.xscl.select import SelectParser, resolver
+from twigcast.lang.xscl.windows import window
+
+MAX_BLOCKS = 16
+MAX_PREDICATES = 64
+_WORD = re.compile(NCNAME)
+_Comparison = tuple[Draft, str, Draft, Span]
+
+
+class XsclParser:
+    def __init__(self, source: str, scope: Scope, windows: Mapping[str, str] | None) -> None:
+        self.source = source
+        self.scope = scope
+        self.windows = windows
+        self.at = 0
+        self.blocks: list[BlockDraft] = []
+        self.variables: dict[str, Draft] = {}
+        self.block_of: dict[int, int] = {}
+        self.links: list[tuple[str, list[_Comparison], int | None]] = []
+
+    # -- words and errors
+
+    def error(self, code: str, text: str, span: Span, hint: str | None = None) -> QueryError:
+        return QueryError(code, text, hint=hint, source=self.source, span=span)
+
+    def wanted(self, what: str, hint: str | None = None) -> QueryError:
+        rest = self.source[self.at : self.at + 40].split()
+        if not rest:
+            end = len(self.source.rstrip())
+            return self.error("unexpected-end", f"the query ends where {what} has to follow", Span(end, end + 1), hint)
+        word = rest[0][:20]
+        span = Span(self.at, self.at + len(word))
+        return self.error("unexpected-token", f"found {word!r} where {what} should be", span, hint)
+
+    def space(self) -> None:
+        self.at = skip_space(self.source, self.at)
+
+    def peek(self) -> str:
+        """The next word in capitals; empty if there is none."""
+        self.space()
+        found = _WORD.match(self.source, self.at)
+        return found[0].upper() if found else ""
+
+    def word(self, text: str) -> bool:
+        if self.peek() != text:
+            return False
+        self.at += len(text)
+        return True
+
+    def starts(self, text: str) -> bool:
+        return self.source.startswith(text, self.at)
+
+    # -- the whole
+
+    def parse(self) -> Correlation:
+        select_at = None
+        if self.word("SELECT"):
+            select_at = self.at
+            # Variables are bound in FROM: read once to know where that is, and again when they are known.
+            first = SelectParser(self.source, self.scope, self.at, lambda name, span: (Ref(0, 0), "element"))
+            first.select()
+            self.at = first.at
+            if not self.word("FROM"):
+                raise self.wanted("FROM")
+        elif self.word("FROM"):
+            pass
+        elif self.peek() == "" and self.at >= len(self.source):
+            raise self.error("empty-query", "the query is empty", Span(0, 1), "write two blocks tied by JOIN{...}")
+        self.chain()
+        publish = self.publish() if self.word("PUBLISH") else None
+        self.space()
+        if self.at < len(self.source):
+            if self.starts(")"):
+                raise self.error("missing-bracket", "this ')' closes nothing", Span(self.at, self.at + 1))
+            raise self.wanted("JOIN, FOLLOWED BY, PUBLISH, or the end of the query")
+        return self.finish(self.select(select_at), publish)
+
+    def select(self, at: int | None) -> Element | None:
+        if at is None:
+            return None
+        names = list(self.variables.items())
+        kinds = {name: (Ref(-1, number), _kind(draft)) for number, (name, draft) in enumerate(names)}
+        made = SelectParser(self.source, self.scope, at, resolver(self.source, kinds)).select()
+        if made is not None:
+            for path in template_paths(made):
+                names[path.ref.variable][1].needed = True
+        return made
+
+    def publish(self) -> str:
+        self.space()
+        found = _WORD.match(self.source, self.at)
+        if found is None:
+            raise self.wanted("the name of a stream", "such as PUBLISH alerts")
+        self.at = found.end()
+        return found[0]
+
+    # -- FROM
+
+    def chain(self) -> None:
+        """Blocks from left to right; parentheses may only say what is so without them."""
+        self.space()
+        start, opened = self.at, 0
+        while self.starts("("):
+            opened += 1
+            self.at += 1
+            self.space()
+        self.block()
+        while True:
+            self.space()
+            if opened and self.starts(")"):
+                opened -= 1
+                self.at += 1
+                continue
+            kind = self.link()
+            if kind is None:
+                break
+            comparisons_at = self.braces()
+            self.space()
+            if self.starts("("):
+                raise self.error(
+                    "right-deep",
+                    "what follows a join is one block",
+                    Span(self.at, self.at + 1),
+                    "leave the parentheses away: A JOIN{...} B JOIN{...} C joins A and B first",
+                )
+            self.block()
+            self.join(kind, *comparisons_at)
+        if opened:
+            raise self.error("missing-bracket", "this '(' is never closed", Span(start, start + 1), "add ')'")
+
+    def link(self) -> str | None:
+        word = self.peek()
+        if word == "JOIN":
+            self.at += 4
+            return JOIN
+        if word == "FOLLOWED":
+            self.at += 8
+            if not self.word("BY"):
+                raise self.wanted("BY")
+            return FOLLOWED
+        return None
+
+    def block(self) -> None:
+        self.space()
+        if len(self.blocks) >= MAX_BLOCKS:
+            raise self.error("too-many-blocks", f"more than {MAX_BLOCKS} blocks", Span(self.at, self.at + 1))
+        tokens = scan(self.source, self.at)
+        block = BlockParser(self.source, self.scope, tokens).block()
+        self.at = tokens[-1].end
+        number = len(self.blocks)
+        self.blocks.append(block)
+        stack = [block.first]
+        while stack:
+            draft = stack.pop()
+            self.block_of[id(draft)] = number
+            if draft.name in self.variables:
+                raise self.error("bound-twice", f"{draft.name} is bound already", draft.span, "choose another name")
+            if draft.name:
+                self.variables[draft.name] = draft
+            stack += reversed(draft.children)
+
+    def braces(self) -> tuple[int, Span, Span]:
+        """Where the braces of a link start, its predicate, and its window."""
+        self.space()
+        start = self.at
+        if not self.starts("{"):
+            raise self.wanted("'{'", "a join says what to compare and for how long: JOIN{$x = $y, 5 min}")
+        end, comma = _closing(self.source, start)
+        if end is None:
+            raise self.error("missing-bracket", "this '{' is never closed", Span(start, start + 1), "add '}'")
+        self.at = end + 1
+        if comma is None:
+            raise self.error(
+                "no-window", "this join has no window", Span(end, end + 1), "end it with ', 5 min}', or ', INF}'"
+            )
+        return start, _stripped(self.source, start + 1, comma), _stripped(self.source, comma + 1, end)
+
+    def join(self, kind: str, start: int, predicate: Span, lasting: Span) -> None:
+        if predicate.start >= predicate.end:
+            raise self.error(
+                "no-predicate", "this join compares nothing", Span(start, start + 1), "such as {$x = $y, 5}"
+            )
+        tokens = scan(self.source, predicate.start)
+        parser = JoinParser(self.source, self.scope, tokens, self.variables)
+        comparisons = parser.conjunction()
+        if tokens[-1].end != predicate.end:
+            self.at = skip_space(self.source, tokens[-1].end)
+            raise self.wanted("AND, or ',' and a window", "such as {$x = $y AND $x != $z, 5 min}")
+        number = len(self.blocks) - 1
+        if len(comparisons) > MAX_PREDICATES:
+            raise self.error("too-long", f"more than {MAX_PREDICATES} comparisons", predicate)
+        tied: list[_Comparison] = []
+        for left, op, right, span in comparisons:
+            for draft in (left, right):
+                # Paths in predicates are variables that came just now.
+                above = draft
+                while id(above) not in self.block_of and above.parent is not None:
+                    above = above.parent
+                self.block_of[id(draft)] = self.block_of[id(above)]
+            of_left, of_right = self.block_of[id(left)], self.block_of[id(right)]
+            if of_left == of_right:
+                raise self.error(
+                    "same-block", "this compares two nodes of one message", span, "a join compares two blocks"
+                )
+            if number not in (of_left, of_right):
+                hint = "move it to the join that adds the later one of the two"
+                raise self.error("earlier-blocks", "this compares two blocks that are joined already", span, hint)
+            tied.append((left, op, right, span) if of_right == number else (right, FLIPPED[op], left, span))
+        if not tied:
+            raise self.error(
+                "no-predicate", "this join compares constants only", predicate, "compare a variable of each side"
+            )
+        if lasting.start >= lasting.end:
+            raise self.error("no-window", "this join has no window", Span(start, start + 1), "end it with ', 5 min}'")
+        self.links.append((kind, tied, window(self.source, lasting, self.windows)))
+
+    # -- the result
+
+    def finish(self, select: Element | None, publish: str | None) -> Correlation:
+        if select is None:
+            for one in self.blocks:
+                one.root.needed = True
+        blocks: list[Block] = []
+        refs: dict[int, Ref] = {}
+        for at, draft in enumerate(self.blocks):
+            block, numbers = normalize(self.source, draft)
+            blocks.append(block)
+            refs |= {one: Ref(at, number) for one, number in numbers.items()}
+        links = [
+            Link(
+                kind,
+                tuple(dict.fromkeys(JoinPredicate(refs[id(left)], op, refs[id(right)]) for left, op, right, _ in tied)),
+                length,
+            )
+            for kind, tied, length in self.links
+        ]
+        if select is not None:
+            drafts = list(self.variables.values())
+            select = with_refs(select, lambda ref: refs[id(drafts[ref.variable])])
+        return Correlation(tuple(blocks), tuple(links), select, publish)
+
+
+def _kind(draft: Draft) -> str:
+    if not draft.steps:
+        return "document"
+    last = draft.steps[-1]
+    if last.axis == "attribute":
+        return "attribute"
+    if isinstance(last.test, ast.KindTest):
+        return {"processing-instruction": "pi"}.get(last.test.kind, last.test.kind)
+    return "element"
+
+
+def _closing(source: str, start: int) -> tuple[int | None, int | None]:
+    """The brace that closes the one at ``start``, and the last comma directly inside; names such as ``{uri}x`` and
+    strings are passed over. A quote right after a name is a prime of it."""
+    at, depth, brackets, comma = start + 1, 0, 0, None
+    while at < len(source):
+        char = source[at]
+        if char == '"' or (char == "'" and not _WORD.match(source, at - 1) and source[at - 1] not in "'0123456789"):
+            end = source.find(char, at + 1)
+            if end < 0:
+                raise bad_character(source, at)
+            at = end
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            if depth == 0:
+                return at, comma
+            depth -= 1
+        elif char in "([":
+            brackets += 1
+        elif char in ")]":
+            brackets -= 1
+        elif char == "," and depth == 0 and brackets <= 0:
+            comma = at
+        at += 1
+    return None, None
+
+
+def _stripped(source: str, start: int, end: int) -> Span:
+    while start < end and source[start] in SPACE:
+        start += 1
+    while end > start and source[end - 1] in SPACE:
+        end -= 1
+    return Span(start, end)

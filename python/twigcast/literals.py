@@ -1,0 +1,34 @@
+"""Texts of queries, split at their literals: how a known shape is recognised without parsing (DESIGN.md, idea 1)."""
+
+from __future__ import annotations
+
+import re
+
+# A number is a literal where no name can go on: digits, dots and dashes are name characters too. The expression begins
+# with a set of characters, which the regex engine skips to; the look-behinds then tell which one it was.
+LITERAL = re.compile(
+    r"""(["'0-9.](?:(?<=")[^"]*"|(?<=')[^']*'"""
+    r"""|(?:(?<![\w.\-][0-9.])|(?<=[\s(=<>,+*|[]-[0-9.]))(?:(?<=[0-9])[0-9]*\.?[0-9]*|(?<=\.)[0-9]+)))"""
+)
+
+
+def sentinel(i: int, *, number: bool) -> str:
+    """A literal that stands for the i-th one and is found again in what it is compiled to."""
+    return f"{7_000_000_000 + i}.5" if number else f"'\ue000{i}\ue001'"
+
+
+def literal_of(value: str | float) -> tuple[int, int] | None:
+    """Which literal a sentinel stands for, and its sign."""
+    if isinstance(value, str):
+        found = re.fullmatch("\ue000([0-9]+)\ue001", value)
+        return (int(found[1]), 0) if found else None
+    i = abs(value) - 0.5 - 7_000_000_000
+    return (int(i), 1 if value > 0 else -1) if 0 <= i < 1_000_000 and i == int(i) else None
+
+
+def with_sentinels(parts: list[str], indexes: list[int]) -> str:
+    """A split text, with sentinels at some of its literals."""
+    changed = list(parts)
+    for i in indexes:
+        changed[2 * i + 1] = sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
+    return "".join(changed)

@@ -1,0 +1,170 @@
+"""How a transform is evaluated, and the plan that the broker paper would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twigcast.constructor import Transform
+from twigcast.errors import OptionError, QueryError
+from twigcast.lang.flwr import parse_transform, to_xquery
+from twigcast.pattern import predicate_text
+from twigcast.schema import Schema
+from twigcast.schema.check import never_matches
+from twigcast.transform.plan import SHARING, Plan, Planner
+from twigcast.transform.plan import explain as plan_tree
+from twigcast.transform.plan.explain import drawn
+from twigcast.transform.plan.picture import dot, svg
+
+OPTIMIZE = {"none": "none", "query": "query", "schema": "query+schema"}
+"""Levels as options name them -> as the planner does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWith:
+    """Of so many transforms, how many have which part of this one."""
+
+    transforms: int
+    binding: int
+    where: int | None
+    """The same condition on the same binding path, but for constants."""
+    returns: Mapping[str, int]
+    """By return path: the same one below the same binding path."""
+    equal: int
+
+    def lines(self) -> Iterator[str]:
+        yield f"of {self.transforms:,} transforms {self.binding:,} have the binding path"
+        if self.where is not None:
+            yield f"{self.where:,} the condition, but for constants"
+        for path, count in self.returns.items():
+            yield f"{count:,} the return path {path}"
+        yield f"{self.equal:,} are equal: these are made once"
+
+
+class TransformExplanation:
+    """``str()`` is for people, ``as_dict()`` for programs, ``dot()`` and ``svg()`` are pictures of the plan."""
+
+    def __init__(
+        self,
+        query: str,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        default_namespace: str | None = None,
+        sharing: str = "FWR",
+        optimize: str | None = None,
+        schema: Schema | None = None,
+        among: Iterable[Transform] | None = None,
+    ) -> None:
+        """``optimize`` is as high as what is known allows unless it is said; ``among`` are to be compared with."""
+        if optimize is not None and optimize not in OPTIMIZE:
+            hint = f"one of: {', '.join(OPTIMIZE)}"
+            raise OptionError("bad-optimize", f"optimize cannot be {optimize!r}", hint=hint)
+        self.transform = parse_transform(query, namespaces, default_namespace)
+        level = "query+schema" if optimize is None else OPTIMIZE[optimize]
+        self.plan: Plan = Planner(sharing, level, schema).plan(self.transform)
+        self.never: QueryError | None = None
+        if schema is not None:
+            scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
+            self.never = never_matches(schema, query, **scope)
+        self.shared = None if among is None else _shared(self.transform, among)
+
+    def sections(self) -> Iterator[tuple[str, list[str]]]:
+        """Headings and their lines."""
+        transform = self.transform
+        yield "query", to_xquery(transform).splitlines()
+        yield "kind", ["transform"]
+        if self.never is not None:
+            yield "never", str(self.never).partition(": ")[2].splitlines()
+        yield "binds", [transform.binding.text]
+        if transform.where is not None:
+            yield "where", [transform.where.text]
+        yield "returns", [path.text for path in transform.return_paths] or ["nothing of the message"]
+        yield "evaluated", self._how()
+        if self.shared is not None:
+            yield "sharing", list(self.shared.lines())
+        yield "plan", plan_tree(self.plan).splitlines()
+
+    def _how(self) -> list[str]:
+        if self.transform.is_pattern:
+            return ["in the kernel; paths below bound nodes, conditions and groups are found once for all transforms"]
+        return ["by libxml2, on its own:", *(f"  {reason.text}" for reason in self.transform.reasons)]
+
+    def as_dict(self) -> dict[str, Any]:
+        transform, never = self.transform, self.never
+        return {
+            "query": to_xquery(transform),
+            "kind": "transform",
+            "never": None if never is None else {"text": never.text, "hint": never.hint, **_place(never)},
+            "binds": transform.binding.text,
+            "where": None if transform.where is None else transform.where.text,
+            "returns": [path.text for path in transform.return_paths],
+            "evaluated": "kernel" if transform.is_pattern else "libxml2",
+            "residual": [
+                {"text": reason.text, "start": reason.span.start, "end": reason.span.end}
+                for reason in transform.reasons
+            ],
+            "sharing": None
+            if self.shared is None
+            else {
+                "transforms": self.shared.transforms,
+                "binding": self.shared.binding,
+                "where": self.shared.where,
+                "returns": dict(self.shared.returns),
+                "equal": self.shared.equal,
+            },
+            "plan": {
+                "sharing": self.plan.sharing,
+                "needs_schema": self.plan.needs_schema,
+                "root": drawn(self.plan.root).as_dict(),
+            },
+        }
+
+    def dot(self) -> str:
+        return dot(self.plan)
+
+    def svg(self) -> str:
+        return svg(self.plan)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{heading if i == 0 else '':<12}{line}".rstrip()
+            for heading, lines in self.sections()
+            for i, line in enumerate(lines)
+        )
+
+
+def _place(error: QueryError) -> dict[str, int]:
+    return {} if error.span is None else {"start": error.span.start, "end": error.span.end}
+
+
+def _shared(transform: Transform, among: Iterable[Transform]) -> SharedWith:
+    total = binding = where = equal = 0
+    returns = dict.fromkeys((path.text for path in transform.return_paths), 0)
+    signature = _signature(transform)
+    for one in among:
+        total += 1
+        equal += _meaning(one) == _meaning(transform)
+        if one.binding != transform.binding:
+            continue
+        binding += 1
+        where += _signature(one) == signature
+        for path in one.return_paths:
+            if path.text in returns:
+                returns[path.text] += 1
+    return SharedWith(total, binding, None if transform.where is None else where, returns, equal)
+
+
+def _meaning(transform: Transform) -> tuple[object, ...]:
+    """Whatever the variable is called."""
+    return (transform.outer, transform.binding, transform.where, transform.order, transform.result)
+
+
+def _signature(transform: Transform) -> str | None:
+    if transform.where is None:
+        return None
+    predicate = transform.where.predicate
+    return transform.where.text if predicate is None else predicate_text(predicate, masked=True)
+
+
+__all__ = ["OPTIMIZE", "SHARING", "SharedWith", "TransformExplanation"]

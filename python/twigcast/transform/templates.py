@@ -1,0 +1,158 @@
+"""A transform is a shape plus constants too (DESIGN.md, idea 1): a known shape is registered without parsing again.
+
+As in ``shape.py`` a text is split at its literals, and which of them are mere constants is found out once, by compiling
+the text again with a sentinel in place of each. What comes out is what the kernel takes, not a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from twigcast.constructor import Transform
+from twigcast.errors import QueryError
+from twigcast.lang.lexer import check_text
+from twigcast.literals import LITERAL, literal_of, with_sentinels
+from twigcast.pattern import TRUE, And, Exists, Or
+from twigcast.plan.encode import NotEncodable
+from twigcast.plan.slots import slotted
+from twigcast.shape import Scope, plain_slots
+from twigcast.transform.encode import Encoded
+
+_MAX_CACHED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """``encoded`` is None where the kernel cannot take the transform; ``transform`` where it was not parsed."""
+
+    encoded: Encoded | None
+    transform: Transform | None = None
+    template: Template | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """What all transforms of one shape share. ``slots`` says for some of the constants which literal they are, and
+    the sign: 1 or -1 for a number, 0 for a string."""
+
+    encoded: Encoded
+    slots: tuple[tuple[int, int, int], ...]
+
+    def takes(self, literals: list[str]) -> bool:
+        """Whether the literals say what they mean: no references, no line ends to normalise, no empty strings, which
+        some conditions are decided by."""
+        for _, i, sign in self.slots:
+            literal = literals[i]
+            if not sign and (len(literal) == 2 or "&" in literal or "\r" in literal):
+                return False
+        return True
+
+    def filled(self, literals: list[str]) -> Encoded:
+        e = self.encoded
+        constants = list(e.constants)
+        for at, i, sign in self.slots:
+            constants[at] = sign * float(literals[i]) if sign else literals[i][1:-1]
+        return Encoded(e.program, constants, e.making)
+
+
+class Templates:
+    """``parse`` reads a text in a scope; ``encode`` raises NotEncodable."""
+
+    def __init__(self, parse: Callable[[str, Scope], Transform], encode: Callable[[Transform], Encoded]) -> None:
+        self._parse = parse
+        self._encode = encode
+        self._known: dict[tuple[object, ...], Template] = {}
+        # the literals that belong to the shape, by text without literals; None: seen once
+        self._fixed: dict[tuple[object, ...], tuple[int, ...] | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def prepare(self, text: str, scope: Scope) -> Prepared:
+        """Raises QueryError."""
+        check_text(text)
+        parts = LITERAL.split(text)
+        literals = parts[1::2]
+        key = (scope, *parts[::2], *["s" if x[0] in "\"'" else "n" for x in literals])
+        fixed = self._fixed.get(key)
+        if fixed is not None:
+            template = self._known.get((key, *[literals[i] for i in fixed]))
+            if template is not None and template.takes(literals):
+                return Prepared(template.filled(literals), None, template)
+        made = self._own(text, scope)
+        if made.transform is None or made.encoded is None:
+            return made
+        if key not in self._fixed:
+            # most shapes never come again, and learning one costs two more compilations
+            if len(self._fixed) >= _MAX_CACHED:
+                self._fixed.clear()
+                self._known.clear()
+            self._fixed[key] = None
+            return made
+        return self._learn(made, scope, parts, key)
+
+    def _own(self, text: str, scope: Scope) -> Prepared:
+        transform = self._parse(text, scope)
+        try:
+            return Prepared(self._encode(transform), transform)
+        except NotEncodable:
+            return Prepared(None, transform)
+
+    def _learn(self, made: Prepared, scope: Scope, parts: list[str], key: tuple[object, ...]) -> Prepared:
+        assert made.encoded is not None
+        literals = parts[1::2]
+        generic = self._generic(scope, parts, list(range(len(literals))))
+        template: Template | None = Template(made.encoded, ())
+        if generic:
+            template = self._template(made.encoded, scope, parts, sorted(generic))
+        if template is None or not template.takes(literals):
+            return made
+        fixed = tuple(i for i in range(len(literals)) if i not in generic)
+        self._fixed[key] = fixed
+        own = (key, *[literals[i] for i in fixed])
+        self._known[own] = template
+        return replace(made, template=template)
+
+    def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
+        """The literals that become plain constants, each exactly once."""
+        probe = self._probe(scope, parts, indexes)
+        if probe is None or probe.transform is None:
+            return set()
+        program, values = slotted(_condition(probe.transform))
+        plain = plain_slots(program)
+        found = [literal_of(value) for j, value in enumerate(values) if j in plain]
+        sure = [hit[0] for hit in found if hit is not None]
+        return {i for i in sure if sure.count(i) == 1}
+
+    def _template(self, actual: Encoded, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
+        """The slots of the generic literals, if with sentinels all else is as it actually is."""
+        probe = self._probe(scope, parts, generic)
+        if probe is None or probe.encoded is None:
+            return None
+        if replace(probe.encoded, constants=[]) != replace(actual, constants=[]):
+            return None
+        slots = []
+        for at, (value, own) in enumerate(zip(probe.encoded.constants, actual.constants, strict=True)):
+            hit = literal_of(value)
+            if hit is not None:
+                slots.append((at, *hit))
+            elif value != own:
+                return None
+        if sorted(i for _, i, _ in slots) != generic:
+            return None
+        return Template(actual, tuple(slots))
+
+    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Prepared | None:
+        try:
+            probe = self._own(with_sentinels(parts, indexes), scope)
+        except QueryError:
+            return None
+        return probe if probe.encoded is not None else None
+
+
+def _condition(transform: Transform) -> And:
+    """All that has constants."""
+    where = TRUE if transform.where is None or transform.where.predicate is None else transform.where.predicate
+    twigs = [transform.binding.twig, *(path.twig for path in transform.return_paths)]
+    return And((where, Or(tuple(Exists(twig) for twig in twigs if twig is not None))))

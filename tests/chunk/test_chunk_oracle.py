@@ -1,0 +1,114 @@
+"""Chunked results are unchunked results, whatever the document, the schema, the queries, the degree and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from chunk_random import NAMES, NAMESPACES, Queries, document, schema, subscriptions
+from chunk_reference import allowed, match, pieces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from twigcast import Engine
+from twigcast.chunk.filter import ENGINES
+from twigcast.chunk.prepare import BESIDE, prepare
+from twigcast.results import Selected
+
+SEEDS = st.integers(0, 2**32)
+DEGREES = (0, 1, 3, 8)
+
+
+def canonical(found: Iterable[Selected]) -> list[tuple[Any, ...]]:
+    """The reference writes its fragments anew, so that XML is compared and not bytes."""
+    return [
+        (one.id, one.nodes, one.fragments and [_c14n(xml) for xml in one.fragments], one.complete, one.payload)
+        for one in found
+    ]
+
+
+def _c14n(xml: bytes) -> bytes:
+    return bytes(etree.tostring(etree.fromstring(b"<w>" + xml + b"</w>"), method="c14n"))
+
+
+def check_without_schema(seed: int, *, steady: bool, count: int = 12) -> None:
+    random = Random(seed)
+    subscribed = subscriptions(Queries(random, NAMES, "a", steady=steady), count)
+    whole = Engine(namespaces=NAMESPACES)
+    whole.add_many(subscribed)
+    beside = random.choice(BESIDE)
+    scheme = prepare(subscribed, chunks=random.choice(DEGREES), namespaces=NAMESPACES, beside=beside)
+    for _ in range(2):
+        xml = document(random)
+        wanted = canonical(whole.select(xml))
+        for engine in ENGINES:
+            batch = random.choice([None, 1, 2])
+            assert canonical(match(scheme, xml, engine=engine, batch=batch)) == wanted, (engine, batch, xml)
+
+
+def check_with_schema(seed: int, *, count: int = 12) -> None:
+    random = Random(seed)
+    publisher, names, documents = schema(random)
+    subscribed = subscriptions(Queries(random, names[1:], "r", steady=random.random() < 0.8), count)
+    whole = Engine(namespaces=NAMESPACES)
+    whole.add_many(subscribed)
+    beside = random.choice(BESIDE)
+    chunks = random.choice(DEGREES)
+    scheme = prepare(subscribed, chunks=chunks, schema=publisher, namespaces=NAMESPACES, beside=beside)
+    for xml in documents[:2]:
+        assert allowed(scheme, xml)
+        wanted = canonical(whole.select(xml))
+        for engine in ENGINES:
+            batch = random.choice([None, 1, 2])
+            assert canonical(match(scheme, xml, engine=engine, batch=batch)) == wanted, (engine, batch, xml)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_without_a_schema(seed: int) -> None:
+    check_without_schema(seed, steady=True)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS)
+def test_queries_that_take_the_whole_document_among_them(seed: int) -> None:
+    check_without_schema(seed, steady=False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_with_a_schema(seed: int) -> None:
+    check_with_schema(seed)
+
+
+def check_pieces(seed: int) -> None:
+    random = Random(seed)
+    subscribed = subscriptions(Queries(random, NAMES, "a", steady=True), 12, results=False)
+    scheme = prepare(subscribed, chunks=0, namespaces=NAMESPACES)
+    expressions = [one for one in scheme.potpourri.expressions if one.unit is not None]
+    engine = Engine()
+    engine.add_many(one.subscription for one in expressions)
+    xml = document(random)
+    units = [unit for one in expressions for unit in one.unit or ()]
+    found = {id for piece in pieces(units, xml, random) for id in engine.match(piece)}
+    assert sorted(found) == engine.match(xml), xml
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_piece_by_piece(seed: int) -> None:
+    check_pieces(seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None)
+@given(SEEDS, st.booleans())
+def test_many(seed: int, with_schema: bool) -> None:
+    check_pieces(seed)
+    if with_schema:
+        check_with_schema(seed)
+    else:
+        check_without_schema(seed, steady=seed % 4 > 0)

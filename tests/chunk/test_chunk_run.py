@@ -1,0 +1,247 @@
+"""Documents matched in parts: the same answers as in one piece, whatever the parts, the engine and the encoding."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+from chunk_random import NAMES, NAMESPACES, Queries, document, schema, subscriptions
+from chunk_reference import fragments as reference_fragments
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from twigcast.chunk.chunker import Chunker, fragments
+from twigcast.chunk.prepare import prepare
+from twigcast.chunk.run import Options, Report, match
+from twigcast.chunk.scheme import Scheme
+from twigcast.chunk.source import SourceError, blocks
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import MessageError, OptionError
+from twigcast.results import Selected
+
+SEEDS = st.integers(0, 2**32)
+
+
+def pieces(data: bytes, size: int) -> Iterable[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def run(scheme: Scheme, xml: bytes, *, block: int = 1 << 20, plain: Scheme | None = None, **options: object) -> Report:
+    schemes = {True: scheme, False: plain or scheme}
+    return match(lambda: pieces(xml, block), schemes.__getitem__, Options(**options))  # type: ignore[arg-type]
+
+
+def canonical(found: Iterable[Selected]) -> list[object]:
+    return [(one.id, one.nodes, one.fragments and [*map(_c14n, one.fragments)], one.complete) for one in found]
+
+
+def _c14n(xml: bytes) -> bytes:
+    try:
+        return etree.tostring(etree.fromstring(xml), method="c14n")
+    except etree.XMLSyntaxError:
+        return xml
+
+
+def unchunked(subs: list[Subscription], xml: bytes) -> list[Selected]:
+    engine = Engine(namespaces=NAMESPACES)
+    engine.add_many(subs)
+    return engine.select(xml)
+
+
+def dressed(random: Random, xml: bytes) -> bytes:
+    """The same document in another encoding, with a DTD, with comments and CDATA: what a reader has to see through."""
+    kind = random.randrange(6)
+    text = xml.decode()
+    if kind == 0:
+        return text.encode("utf-16")
+    if kind == 1:
+        return b"<?xml version='1.0' encoding='ISO-8859-1'?>" + text.encode("iso-8859-1", "xmlcharrefreplace")
+    if kind == 2:
+        root = etree.fromstring(xml)
+        name = root.tag if isinstance(root.tag, str) and "{" not in root.tag else "x"
+        return (
+            b"<!DOCTYPE %s [<!ENTITY none ''><!ATTLIST %s added CDATA 'yes'>]>\n" % (name.encode(), name.encode()) + xml
+        )
+    if kind == 3:
+        return b"\xef\xbb\xbf<!-- before -->\n<?pi x?>" + xml + b"\n<!-- after -->"
+    return xml
+
+
+def check(seed: int, *, results: bool) -> None:
+    random = Random(seed)
+    subs = subscriptions(Queries(random, NAMES, "a", steady=random.random() < 0.8), 8, results=results)
+    xml = dressed(random, document(random))
+    expected = canonical(unchunked(subs, xml))
+    beside = random.choice(("potpourri", "filters"))
+    scheme = prepare(subs, namespaces=NAMESPACES, chunks=random.randint(1, 4), beside=beside)
+    batch = random.choice((1, 50, 200, 10_000))
+    window = random.choice((1, 3, 17, 100, 10_000))
+    block = random.choice((1, 7, 64, 10_000))
+    for engine in ("twigcast", "lxml"):
+        report = run(scheme, xml, block=block, engine=engine, batch_bytes=batch, window=window)
+        assert report.error is None
+        assert not report.undecided
+        assert canonical(report.answers) == expected, (seed, engine)
+
+
+@given(SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_matches_are_those_of_the_document_in_one_piece(seed: int) -> None:
+    check(seed, results=False)
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_selected_nodes_are_too(seed: int) -> None:
+    check(seed, results=True)
+
+
+@pytest.mark.slow
+@given(SEEDS, st.booleans())
+@settings(max_examples=500, deadline=None)
+def test_many(seed: int, results: bool) -> None:
+    check(seed, results=results)
+
+
+@given(SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_a_schema_that_the_document_does_not_follow_is_not_relied_on(seed: int) -> None:
+    random = Random(seed)
+    dtd, names, documents = schema(random)
+    subs = subscriptions(Queries(random, names[1:], "r", steady=True), 8, results=False)
+    xml = random.choice([*documents, document(random)])
+    scheme, plain = (
+        prepare(subs, namespaces=NAMESPACES, chunks=3, schema=dtd),
+        prepare(subs, namespaces=NAMESPACES, chunks=3),
+    )
+    report = run(scheme, xml, plain=plain, window=random.choice((5, 1000)), batch_bytes=100)
+    assert canonical(report.answers) == canonical(unchunked(subs, xml))
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_fragments_are_those_of_the_reference(seed: int) -> None:
+    random = Random(seed)
+    subs = subscriptions(Queries(random, NAMES, "a", steady=True), 8)
+    xml = document(random)
+    scheme = prepare(
+        subs, namespaces=NAMESPACES, chunks=random.randint(1, 4), beside=random.choice(("potpourri", "filters"))
+    )
+    made = {one.chunk: one for one in fragments(scheme, xml)}
+    for wanted in reference_fragments(scheme, xml):
+        one = made.pop(wanted.chunk)
+        assert _c14n(one.xml) == _c14n(wanted.xml)
+        for (here, there), offset in zip(one.runs[1:], one.offsets[1:], strict=True):
+            assert here <= there
+            assert xml[offset : offset + 1] == b"<"
+    assert all(_is_bare(one.xml) for one in made.values())
+
+
+def _is_bare(xml: bytes) -> bool:
+    return len(etree.fromstring(xml)) == 0
+
+
+DB = b"<db>\n" + b"".join(b"<s id='%d'><n>x%d</n></s>\n" % (i, i) for i in range(50)) + b"</db>"
+SUBS = [
+    Subscription(id, query)
+    for id, query in enumerate(["/db/s[n = 'x5']", "/db/s[n = 'x45']", "//n", "not(/db/q)", "/db[s/n = 'x3']/s", "//q"])
+]
+
+
+@pytest.mark.parametrize("engine", ["twigcast", "lxml"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_broken_document_gives_what_comes_before(engine: str, jobs: int) -> None:
+    at = DB.index(b"</s>", 700)
+    broken = DB[:at] + b"</t>" + DB[at + 4 :]
+    scheme = prepare(SUBS, chunks=2)
+    whole = Engine()
+    with pytest.raises(MessageError) as expected:
+        whole.match(broken)
+    report = run(scheme, broken, block=100, engine=engine, jobs=jobs, batch_bytes=100, window=20)
+    assert isinstance(report.error, MessageError)
+    assert vars(report.error) == vars(expected.value)
+    assert [one.id for one in report.answers][:1] == [0]
+    assert {1, 3, 5}.isdisjoint(one.id for one in report.answers)
+
+
+@given(st.integers(0, len(DB) - 1), st.sampled_from([b"<", b"&", b"</s>", b"</db>", b"<s>", b"\xff", b"]]>", b"<!--"]))
+@settings(max_examples=50, deadline=None)
+def test_whatever_is_wrong_is_found_where_it_is(at: int, wrong: bytes) -> None:
+    broken = DB[:at] + wrong + DB[at:]
+    error = None
+    try:
+        Engine().match(broken)
+    except MessageError as caught:
+        error = vars(caught)
+    report = run(prepare(SUBS, chunks=2), broken, block=64, batch_bytes=64, window=16)
+    assert (report.error and vars(report.error)) == error
+
+
+def test_units_inside_units_and_changing_sections() -> None:
+    """End tags that are not those of units lead to wrong cuts, which are found and made good."""
+    nested = b"<a>" + b"<r><x/><r><y>1</y></r><z/></r>" * 40 + b"</a>"
+    sections = (
+        b"<a>" + b"".join(b"<g%d>" % i + b"<r><y>%d</y></r>" % i * 10 + b"</g%d>" % i for i in range(20)) + b"</a>"
+    )
+    subs = [Subscription(i, q) for i, q in enumerate(["/a/r[x and z]", "/a/*/r[y = 19]", "/a/g7/r[y = 7]", "/a/r[y]"])]
+    for xml in (nested, sections):
+        expected = canonical(unchunked(subs, xml))
+        for batch in (1, 40, 150, 1000):
+            report = run(prepare(subs, namespaces=NAMESPACES, chunks=3), xml, block=33, batch_bytes=batch, window=10)
+            assert canonical(report.answers) == expected
+
+
+def test_a_part_that_is_too_large_leaves_its_subscriptions_undecided() -> None:
+    subs = [*SUBS, Subscription("many", "count(//n) > 10"), Subscription("few", "count(//q) > 10 or /db/s")]
+    report = run(prepare(subs, chunks=2), DB, batch_bytes=100, max_fragment=200)
+    assert [(one.id, one.code) for one in report.undecided] == [("many", "fragment-too-large")]
+    assert [one.id for one in report.answers] == [0, 1, 2, 3, 4, "few"]
+
+
+def test_a_limit_on_the_document() -> None:
+    report = run(prepare(SUBS, chunks=2), DB, block=100, max_document=500, batch_bytes=100)
+    assert isinstance(report.error, MessageError)
+    assert report.error.code == "limit-size"
+    assert [one.id for one in report.answers][:1] == [0]
+
+
+def test_memory_is_bounded_by_the_window_not_by_the_document() -> None:
+    chunker = Chunker(prepare(SUBS, chunks=2), batch_bytes=500)
+    most = 0
+    chunker.feed(b"<db>")
+    for i in range(5_000):
+        made = chunker.feed(b"<s id='%d'><n>x%d</n></s>\n" % (i, i) * 20)
+        most = max([most, *(len(one.xml) for one in made if one.chunk)])
+    assert 500 < most < 1_000
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    half = len(DB) // 2
+    files = {
+        "plain.xml": DB,
+        "members.gz": gzip.compress(DB[:half]) + gzip.compress(DB[half:]),
+        "frames.zst": zstandard.compress(DB[:half]) + zstandard.compress(DB[half:]),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        assert b"".join(blocks(str(tmp_path / name), 100)) == DB
+    for name in ("members.gz", "frames.zst"):
+        (tmp_path / name).write_bytes(files[name][:-10])
+        report = match(lambda name=name: blocks(str(tmp_path / name), 100), lambda _: prepare(SUBS, chunks=2))
+        # The library does not tell that a Zstandard frame is cut short: then the document lacks its end.
+        assert isinstance(report.error, SourceError if name.endswith(".gz") else MessageError)
+    with pytest.raises(SourceError):
+        list(blocks(str(tmp_path / "none")))
+
+
+def test_fragments_of_a_broken_document_are_an_error() -> None:
+    with pytest.raises(MessageError):
+        list(fragments(prepare(SUBS, chunks=2), DB[:-3]))
+    dtd = schema(Random(1))[0]
+    with pytest.raises(OptionError):
+        list(fragments(prepare(SUBS, chunks=2, schema=dtd), DB))
