@@ -15,6 +15,7 @@ from twigcast.experiments.report import Report, Table, show
 EXPERIMENTS: dict[str, str] = {
     "broker": "Transforms: PathSharing-F, -FW and -FWR, their optimisations, and shared plans (broker §6).",
     "joins": "Correlations: MMQJP's figures 8 to 16, and the default beside the paper's strategies.",
+    "relational": "Stock quotes and a recursive vocabulary in a database, plan by plan.",
 }
 
 EPILOG = """\b
