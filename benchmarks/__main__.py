@@ -6,7 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import corpora, filtering, pipeline, predicates, reading, registration, report, stock, updates
+from benchmarks import (
+    chunking,
+    corpora,
+    filtering,
+    pipeline,
+    predicates,
+    reading,
+    registration,
+    report,
+    stock,
+    updates,
+)
 from benchmarks.timing import Line
 
 BENCHMARKS = {
@@ -22,6 +33,7 @@ BENCHMARKS = {
     "stock": stock.lines,
     "registration": registration.lines,
     "pipeline": pipeline.pipeline,
+    "chunking": chunking.lines,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -104,7 +104,7 @@ def test_piece_by_piece(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(SEEDS, st.booleans())
 def test_many(seed: int, with_schema: bool) -> None:
     check_pieces(seed)

@@ -12,7 +12,9 @@ from twigcast.errors import OptionError
 from twigcast.experiments.report import Report, Table, show
 
 # experiment -> its line in --help; each is a module of twigcast.experiments with run(quick, say) -> Report
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "chunking": "eXtract (section 5): documents in chunks against documents whole, by libxml2 and by us.",
+}
 
 EPILOG = """\b
 Examples:
