@@ -10,6 +10,7 @@ from benchmarks import (
     chunking,
     corpora,
     filtering,
+    large,
     pipeline,
     predicates,
     reading,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "predicates": predicates.lines,
     "stock": stock.lines,
     "registration": registration.lines,
+    "large": large.lines,
     "pipeline": pipeline.pipeline,
     "chunking": chunking.lines,
 }

@@ -89,20 +89,20 @@ def check(seed: int, *, results: bool) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_matches_are_those_of_the_document_in_one_piece(seed: int) -> None:
     check(seed, results=False)
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_selected_nodes_are_too(seed: int) -> None:
     check(seed, results=True)
 
 
 @pytest.mark.slow
 @given(SEEDS, st.booleans())
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_many(seed: int, results: bool) -> None:
     check(seed, results=results)
 
@@ -123,7 +123,7 @@ def test_a_schema_that_the_document_does_not_follow_is_not_relied_on(seed: int) 
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_fragments_are_those_of_the_reference(seed: int) -> None:
     random = Random(seed)
     subs = subscriptions(Queries(random, NAMES, "a", steady=True), 8)
@@ -169,7 +169,7 @@ def test_a_broken_document_gives_what_comes_before(engine: str, jobs: int) -> No
 
 
 @given(st.integers(0, len(DB) - 1), st.sampled_from([b"<", b"&", b"</s>", b"</db>", b"<s>", b"\xff", b"]]>", b"<!--"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_whatever_is_wrong_is_found_where_it_is(at: int, wrong: bytes) -> None:
     broken = DB[:at] + wrong + DB[at:]
     error = None

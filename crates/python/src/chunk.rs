@@ -179,7 +179,7 @@ impl Pieces {
     }
 
     fn feed(&mut self, py: Python<'_>, data: &[u8]) {
-        py.detach(|| self.0.push(data));
+        py.detach(|| self.0.feed(data));
     }
 
     fn finish(&mut self, py: Python<'_>) {

@@ -148,15 +148,13 @@ class Pieces:
         else:
             result = piece.result.result()
         error = result.column("error")[0].as_py()
-        if error is not None and error["code"] in _READER_CODES:
-            if not piece.guessed:
-                raise MessageError(**error)
+        if error is not None and piece.guessed and error["code"] in _READER_CODES:
             contents = [one.bytes() for one in self._pending]
             self._pending.clear()
             self._kernel.reject(contents)
             self._start()
             return
-        if error is not None:  # of some subscription, for which the error does not say
+        if error is not None:  # it does not say of which expression
             for number in self._remaining:
                 self.problems[number] = Undecided(number, error["code"], error["text"])
         self._pending.popleft()

@@ -357,8 +357,8 @@ impl Sink for Fragments {
             if let Some(copying) = &mut chunk.copying {
                 chunk.fragment.xml.extend_from_slice(&src[copying.from..(read as usize).max(copying.from)]);
                 copying.from = next as usize;
-                chunk.check(self.max_fragment);
             }
+            chunk.check(self.max_fragment);
         }
         self.automaton.trim(self.states.iter_mut().map(|state| &mut state.0));
     }

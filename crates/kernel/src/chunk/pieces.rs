@@ -53,6 +53,8 @@ pub struct Pieces {
     /// Where the piece at hand begins.
     place: Place,
     lenient: bool,
+    /// Bytes that have come.
+    total: u64,
     /// The chain and the beginning of pieces that are not settled, which have the numbers from `first` on.
     unsettled: VecDeque<(Chain, Place)>,
     first: u64,
@@ -80,6 +82,7 @@ impl Pieces {
             chain: Chain::default(),
             place: Place::START,
             lenient: false,
+            total: 0,
             unsettled: VecDeque::new(),
             first: 0,
             ready: vec![],
@@ -129,7 +132,19 @@ impl Pieces {
         }
     }
 
-    pub fn push(&mut self, bytes: &[u8]) {
+    /// Takes the next bytes of the document.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let most = self.settings.max_total;
+        if self.total > most && matches!(self.mode, Mode::Guess(_)) {
+            let place = self.place.after(&self.buffer[self.head..]);
+            self.mode = Mode::Done;
+            self.error = Some(place.too_large("a document", most));
+        }
+        self.push(bytes);
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(self.settings.target) {
             let done = matches!(self.mode, Mode::Done);
             // While a piece may yet be rejected, nothing is known of what follows, not even an error.

@@ -1,0 +1,127 @@
+"""twigcast chunk: what comes out is what twigcast match says of the same file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from twigcast.cli import large
+
+RECORDS = b"".join(b'<s id="%d"><n>x%d</n></s><p><n>y%d</n></p>\n' % (i, i, i) for i in range(300))
+DOCUMENT = b"<db>\n" + RECORDS + b"</db>\n"
+QUERIES = [
+    "/db/s[n = 'x250']",
+    "//p/n",
+    "/db/q",
+    "//s[@id > 298]/n",
+    "/db/s[2]",
+    "/db/p[n = 'y3']",
+    "/db/*/n[. = 'x7']",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.xml").write_bytes(DOCUMENT)
+    (tmp_path / "a.xml.gz").write_bytes(gzip.compress(DOCUMENT))
+    (tmp_path / "bad.xml").write_bytes(DOCUMENT[:8000] + b"</oops>" + DOCUMENT[8000:])
+    (tmp_path / "subs.txt").write_text("\n".join(QUERIES))
+    (tmp_path / "db.dtd").write_text(
+        "<!ELEMENT db (s|p)*><!ELEMENT s (n)><!ATTLIST s id CDATA #REQUIRED><!ELEMENT p (n)><!ELEMENT n (#PCDATA)>"
+    )
+    return tmp_path
+
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("result", ["match", "nodes", "fragments"])
+@pytest.mark.parametrize("engine", ["twigcast", "lxml"])
+@pytest.mark.parametrize("schema", [[], ["--schema", "db.dtd"]])
+def test_match_prints_what_match_prints(run: Run, folder: Path, result: str, engine: str, schema: list[str]) -> None:
+    expected = run("match", "-s", "subs.txt", "--result", result, "a.xml")
+    assert expected.returncode == 0
+    small = ["--batch-bytes", "1K", "--jobs", "1", "--engine", engine, "--chunks", "3", "--result", result, *schema]
+    done = run("chunk", "match", "-s", "subs.txt", *small, "a.xml")
+    assert (done.stdout, done.returncode) == (expected.stdout, 0)
+    done = run("chunk", "match", "-s", "subs.txt", *small, "a.xml.gz")
+    assert (done.stdout.replace("a.xml.gz", "a.xml"), done.returncode) == (expected.stdout, 0)
+    done = run("chunk", "match", "-s", "subs.txt", *small, "-", stdin=DOCUMENT)
+    assert (done.stdout.replace('"-"', '"a.xml"'), done.returncode) == (expected.stdout, 0)
+
+
+def test_match_hands_large_and_compressed_files_over(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    whole = large.LargeFiles.match
+    monkeypatch.setattr(large.LargeFiles, "match", lambda self, name: seen.append(name) or whole(self, name))
+    expected = run("match", "-s", "subs.txt", "a.xml").stdout
+    assert not seen
+    done = run("match", "-s", "subs.txt", "--chunk-above", "1K", "a.xml", "a.xml.gz")
+    assert done.stdout == expected + expected.replace("a.xml", "a.xml.gz")
+    assert seen == ["a.xml", "a.xml.gz"]
+    assert run("match", "-s", "subs.txt", "--chunk-above", "1M", "a.xml").stdout == expected
+    assert seen == ["a.xml", "a.xml.gz"]
+
+
+def test_a_broken_file_gives_the_results_before_the_error(run: Run, folder: Path) -> None:
+    whole = run("match", "-s", "subs.txt", "bad.xml")
+    done = run("chunk", "match", "-s", "subs.txt", "--batch-bytes", "1K", "bad.xml")
+    assert done.returncode == whole.returncode == 2
+    assert done.stderr == whole.stderr
+    found = {json.loads(line)["subscription"] for line in done.stdout.splitlines()}
+    assert {2, 6, 7} <= found
+    assert 1 not in found  # it comes after
+
+
+def test_nothing_matches_and_nothing_there(run: Run, folder: Path) -> None:
+    (folder / "none.txt").write_text("/db/nothing\n")
+    assert run("chunk", "match", "-s", "none.txt", "a.xml").returncode == 1
+    missing = run("chunk", "match", "-s", "subs.txt", "missing.xml")
+    assert missing.returncode == 2
+    assert missing.stderr == "missing.xml: unreadable: No such file or directory\n"
+    assert run("chunk", "match", "-s", "subs.txt", "--schema", "missing.dtd", "a.xml").returncode == 2
+    (folder / "wrong.txt").write_text("/db/\n")
+    wrong = run("chunk", "plan", "-s", "wrong.txt")
+    assert wrong.returncode == 2
+    assert "wrong.txt:1" in wrong.stderr
+
+
+def test_too_large_a_part(run: Run, folder: Path) -> None:
+    done = run("chunk", "match", "-s", "subs.txt", "--max-bytes", "4K", "--batch-bytes", "1K", "a.xml")
+    assert done.returncode == 2
+    assert "fragment-too-large: subscription 5" in done.stderr
+    done = run("chunk", "match", "-s", "subs.txt", "--max-document", "4K", "a.xml")
+    assert done.returncode == 2
+    assert "limit-size" in done.stderr
+
+
+def test_plan(run: Run, folder: Path) -> None:
+    done = run("chunk", "plan", "-s", "subs.txt", "--chunks", "2", "--schema", "db.dtd", "--format", "jsonl")
+    assert done.returncode == 0
+    chunks = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["chunk"] for one in chunks][:2] == [1, 2]
+    assert all(one["prefix"].startswith("/db/") for one in chunks[:2])
+    assert "subscription 3" in done.stderr  # no valid document has it
+    assert "/db/p" in run("chunk", "plan", "-s", "subs.txt", "--format", "table").stdout
+
+
+@pytest.mark.parametrize("batches", [[], ["--batch-bytes", "1K"]])
+def test_split(run: Run, folder: Path, batches: list[str]) -> None:
+    done = run("chunk", "split", "-s", "subs.txt", "--chunks", "2", "--output", "parts", *batches, "a.xml.gz")
+    assert done.returncode == 0, done.stderr
+    entries = [json.loads(line) for line in (folder / "parts" / "fragments.jsonl").read_text().splitlines()]
+    assert {one["chunk"] for one in entries} >= ({0, 1} if batches else {0, 1, 2})
+    assert (len(entries) == 3) == (not batches)
+    for one in entries:
+        assert etree.parse(folder / "parts" / one["file"]).getroot().tag == "db"
+        assert one["subscriptions"]
+        assert all(DOCUMENT[offset : offset + 1] == b"<" for _, _, offset in one["nodes"])
+    broken = run("chunk", "split", "-s", "subs.txt", "--output", "parts", "bad.xml")
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("bad.xml:")
