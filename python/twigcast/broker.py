@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Lock
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twigcast.correlate.default import MAX_BYTES
-from twigcast.correlate.engine import Correlations
+from twigcast.correlate.engine import Correlations, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
 from twigcast.errors import OptionError
@@ -23,13 +22,12 @@ from twigcast.lang.flwr import is_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import Selected
-from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import check
 from twigcast.times import event_time
 from twigcast.transform.explanation import TransformExplanation
-from twigcast.transform.guard import reject_invalid
 
-ON_INVALID = ("reject", "fallback", "trust")
+if TYPE_CHECKING:
+    from twigcast.relational.engine import RelationalEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,8 @@ class Match:
 class Broker:
     """Standing queries on one side, messages on the other.
 
+    ``engine`` is ``automaton``, in memory, or ``relational``, in a ``database`` (docs/relational.md).
+
     >>> broker = Broker()
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
@@ -68,26 +68,39 @@ class Broker:
         limits: Limits | None = None,
         mode: str = "trie",
         predicates: str = "shared",
-        schema: Schema | str | Path | None = None,
-        on_invalid: str = "fallback",
         strategy: str = "default",
         lateness: float | None = None,
         max_state_bytes: int = MAX_BYTES,
+        engine: str = "automaton",
+        database: str | None = None,
+        plan: str | None = None,
+        **plans: Any,
     ) -> None:
-        """``schema``, a DTD or an XML Schema, is what messages promise to be: a query that no such message can match
-        is refused. ``on_invalid`` says what becomes of a message that breaks the promise: ``reject`` (MessageError),
-        ``fallback`` (matched as if there were no schema) or ``trust`` (nobody looks).
+        """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
+        are for correlations: see ``twigcast.correlate.engine``.
 
-        ``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
-        are for correlations: see ``twigcast.correlate.engine``."""
-        if on_invalid not in ON_INVALID:
-            hint = f"it is one of {', '.join(ON_INVALID)}"
-            raise OptionError("bad-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
-        self.schema = read_schema(schema) if isinstance(schema, str | Path) else schema
-        self.on_invalid = on_invalid
+        ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
+        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
+        refused.
+
+        With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
+        ``twigcast.relational``."""
         options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
         self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
-        self.engine = self._engine_of()
+        self.engine: Engine | RelationalEngine
+        if engine == "relational":
+            from twigcast.relational.engine import RelationalEngine
+
+            if plans:
+                raise OptionError("bad-engine", f"the relational engine has no option {', '.join(plans)}")
+            self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
+        elif engine != "automaton":
+            hint = "the engines are automaton and relational"
+            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=hint)
+        elif database is not None or plan is not None:
+            raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
+        else:
+            self.engine = self._engine_of(**plans)
         self.correlations = Correlations(
             namespaces=namespaces,
             strategy=strategy,
@@ -121,10 +134,11 @@ class Broker:
         that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
         its empty outer element where a message binds nothing.
         """
-        if self.schema is not None and not is_correlation(query) and stream is None:
+        schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
+        if schema is not None and not is_correlation(query) and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace))
             scope = {**self.engine.namespaces, **(namespaces or {})}
-            check(self.schema, query, namespaces=scope, default_namespace=default_namespace)
+            check(schema, query, namespaces=scope, default_namespace=default_namespace)
         with self._lock:
             if id is None:
                 while self._has(self._next_id):
@@ -133,14 +147,14 @@ class Broker:
             elif self._has(id):
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             if is_correlation(query):
-                check_correlation_options(result, stream)
+                check_correlation(result, stream)
                 parsed = self.correlations.parse(query, namespaces, default_namespace)
                 if not is_id(id):
                     raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
                 self.correlations.add(id, parsed, query)
             else:
-                engine = self.engine if stream is None else self._streams.get(stream) or self._engine_of()
-                engine.add(
+                own = None if stream is None else self._streams.get(stream) or self._engine_of()
+                (self.engine if own is None else own).add(
                     query,
                     id=id,
                     namespaces=namespaces,
@@ -148,8 +162,8 @@ class Broker:
                     result=result,
                     deliver_empty=deliver_empty,
                 )
-                if stream is not None:
-                    self._streams[stream] = engine
+                if stream is not None and own is not None:
+                    self._streams[stream] = own
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
@@ -182,8 +196,6 @@ class Broker:
         matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
         ``failures`` (or logged): the others get theirs.
         """
-        if self.schema is not None and self.on_invalid == "reject":
-            reject_invalid(self.schema, xml)
         number = next(self._published)
         message = number if id is None else id
         found = [Match(message, *_fields(s)) for s in self.engine.select(xml, failures=failures)]
@@ -222,24 +234,24 @@ class Broker:
     ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
         scope = {**self.engine.namespaces, **(namespaces or {})}
-        if is_transform(query):
+        if is_transform(query) and isinstance(self.engine, Engine):
+            plans = self.engine.plans
             return TransformExplanation(
-                query, namespaces=scope, default_namespace=default_namespace, schema=self.schema
+                query,
+                namespaces=scope,
+                default_namespace=default_namespace,
+                sharing=plans.sharing,
+                optimize=plans.optimize,
+                schema=plans.schema,
             )
         return explain(
-            query, namespaces=scope, default_namespace=default_namespace, dialect=dialect, engine=self.engine
+            query,
+            namespaces=scope,
+            default_namespace=default_namespace,
+            dialect=dialect,
+            engine=self.engine if isinstance(self.engine, Engine) else None,
         )
 
 
 def _fields(s: Selected) -> tuple[Any, ...]:
     return (s.id, None, s.nodes, s.fragments, s.complete, s.payload)
-
-
-def check_correlation_options(result: str, stream: str | None) -> None:
-    """What a correlation has no use for."""
-    if result != "match":
-        hint = 'leave "result" out: a correlation always gives the message it makes'
-        raise OptionError("bad-result", f"a correlation has no {result}", hint=hint)
-    if stream is not None:
-        hint = 'leave "stream" out: the query names its streams, as in S//a'
-        raise OptionError("bad-stream", "a correlation reads the streams that its blocks name", hint=hint)

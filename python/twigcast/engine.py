@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
@@ -34,9 +35,13 @@ from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check
 from twigcast.results import Selected, as_matches, check_deliver_empty, check_result, check_selects
+from twigcast.schema import Schema
+from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
+from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
 from twigcast.transform.engine import merged, merged_numbers
+from twigcast.transform.options import PlanOptions, schema_of
 from twigcast.transform.saved import Opening
 from twigcast.transform.templates import Prepared, Templates
 
@@ -44,6 +49,7 @@ _LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
+Rejected = dict[int, MessageError]
 _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 
 # The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
@@ -89,7 +95,11 @@ class Engine:
 
     ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
     automaton) or ``fsm-per-query`` (XFilter). ``predicates`` says when values are compared: ``shared`` (they lead to
-    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). The answers are the same.
+    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). ``sharing``, ``optimize`` and
+    ``share_plans`` say how transforms are evaluated (see ``twigcast.transform.options``). The answers are the same.
+
+    ``schema`` is that of the messages, a DTD or XML Schema or the file with it; ``on_invalid`` says what becomes of one
+    that is not valid: ``fallback`` (answered as if there were no schema), ``reject`` or ``trust`` (nobody looks).
 
     Any thread may call any method at any time; matching does not hold the interpreter up.
     """
@@ -102,6 +112,11 @@ class Engine:
         mode: str = "trie",
         cache_bytes: int | None = None,
         predicates: str = PREDICATES[0],
+        sharing: str = "FWR",
+        optimize: str = "schema",
+        share_plans: bool = True,
+        schema: Schema | str | Path | None = None,
+        on_invalid: str = "fallback",
     ) -> None:
         if mode not in _kernel.Engine.modes():
             known = ", ".join(_kernel.Engine.modes())
@@ -114,6 +129,8 @@ class Engine:
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         check_namespaces(namespaces)
+        self.plans = PlanOptions(sharing, optimize, share_plans, schema_of(schema), on_invalid)
+        self._gate = Gate(self.plans.schema) if self.plans.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
@@ -251,18 +268,24 @@ class Engine:
             hint = 'leave "result" out: a transform always gives the message it makes'
             raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
         check_deliver_empty(s.deliver_empty, is_transform=True)
-        return self._prepare(s)
+        prepared = self._prepare(s)
+        if prepared.encoded is None and prepared.transform is not None:
+            reference.check(prepared.transform, s.query)
+        return prepared
 
     def _deliveries(self) -> Deliveries:
         if self._transforms is None:
-            self._transforms = Deliveries(self._parsed, lambda: Engine(limits=self.limits))
+            self._transforms = Deliveries(self.plans, self._parsed, lambda: Engine(limits=self.limits))
         return self._transforms
 
     def _prepare(self, s: Subscription) -> Prepared:
+        namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
+        scope = scope_of(namespaces, s.default_namespace)
+        if not self.plans.own:
+            return Prepared(None, _parse_transform(s.query, scope))
         if self._templates is None:
             self._templates = Templates(_parse_transform, self._deliveries().fast.encoded)
-        namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
-        return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
+        return self._templates.prepare(s.query, scope)
 
     def _parsed(self, number: int) -> Transform:
         """A transform that is there, once more; KeyError if it is not."""
@@ -344,6 +367,7 @@ class Engine:
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
         _check(error)
+        self._validate(xml)
         failed: list[tuple[int, MessageError]] = []
         if self._residuals:  # without the lock: libxml2 may take its time
             numbers = self._residuals.keep(xml, numbers, self.limits, failed)
@@ -373,6 +397,7 @@ class Engine:
         began = self._reuses
         found, error = self.kernel.select_one(xml, self._limits)
         _check(error)
+        self._validate(xml)
         failed: list[tuple[int, MessageError]] = []
         if self._residuals:
             found = self._residuals.select(xml, found, self.limits, failed)
@@ -391,6 +416,26 @@ class Engine:
             if self._reuses != began:
                 chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
             return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
+
+    def _validate(self, xml: bytes) -> None:
+        error = self._gate and self._gate.error(xml)
+        if error:
+            raise error
+
+    def _valid(self, xml: pa.Array) -> tuple[pa.Array, Rejected]:
+        """A column without the messages that the schema rejects, and these by row."""
+        if self._gate is None:
+            return xml, {}
+        rejected = {}
+        for row, message in enumerate(xml.to_pylist()):
+            data = message.encode() if isinstance(message, str) else message or b""
+            # what is not well-formed, or too much, is said by the kernel, and never gets to libxml2
+            error = None if _kernel.validate(data, self._limits) else self._gate.error(data)
+            if error is not None:
+                rejected[row] = error
+        if rejected:
+            xml = pc.if_else(pa.array([row in rejected for row in range(len(xml))]), None, xml)
+        return xml, rejected
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
@@ -417,6 +462,7 @@ class Engine:
 
     def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
         start = 0
+        xml, rejected = self._valid(xml)
         while True:
             data, end = self.kernel.match_column(xml, start, max_matches, order, self._limits)
             result = pa.array(data)
@@ -427,6 +473,7 @@ class Engine:
             if self._transforms:
                 more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits, self._named)
                 matches, error = _together(merged_numbers(matches, more), error, refused)
+            error = _with_rejected(error, rejected, start)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -452,6 +499,7 @@ class Engine:
         """As ``select_batch``, in slices of about ``max_matches`` matches and ``max_bytes`` bytes of results."""
         ids, xml = _columns(batch)
         start = 0
+        xml, rejected = self._valid(xml)
         while True:
             data, end = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
             result = pa.array(data)
@@ -460,10 +508,10 @@ class Engine:
                 part = xml.slice(start, end - start)
                 matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             matches = as_matches(matches)
-            for slice in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
-                names = ["id", "matches", "error"]
-                yield pa.RecordBatch.from_arrays([ids.slice(start, len(slice[0])), *slice], names)
-                start += len(slice[0])
+            for found, wrong in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
+                columns = [ids.slice(start, len(found)), found, _with_rejected(wrong, rejected, start)]
+                yield pa.RecordBatch.from_arrays(columns, ["id", "matches", "error"])
+                start += len(found)
             if start >= len(xml):
                 return
 
@@ -495,11 +543,13 @@ class Engine:
         snapshot.save(self, Path(path))
 
     @classmethod
-    def open(cls, path: str | Path) -> Engine:
-        """Opens what ``save`` wrote."""
+    def open(
+        cls, path: str | Path, *, schema: Schema | str | Path | None = None, on_invalid: str = "fallback"
+    ) -> Engine:
+        """Opens what ``save`` wrote. The schema of messages is not in it and has to be given again."""
         from twigcast import snapshot
 
-        return snapshot.load(Path(path))
+        return snapshot.load(Path(path), schema=schema_of(schema), on_invalid=on_invalid)
 
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""
@@ -539,6 +589,17 @@ def _message(xml: Any) -> bytes:
     if isinstance(xml, (bytes, bytearray, memoryview)):
         return bytes(xml)
     raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
+
+
+def _with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
+    """The errors of rows from ``start`` on, those of rejected messages in place."""
+    if not any(start <= row < start + len(error) for row in rejected):
+        return error
+    rows = error.to_pylist()
+    for row, e in rejected.items():
+        if 0 <= row - start < len(rows):
+            rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
+    return pa.array(rows, error.type)
 
 
 def _check(error: _kernel.Error | None) -> None:

@@ -22,6 +22,8 @@ from twigcast.transform.templates import Prepared
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
+# The options of plans that a snapshot keeps. A schema is a file of its own: whoever opens a snapshot gives it again.
+PLANS = ("sharing", "optimize", "share_plans")
 FORMAT = Format("snapshot", b"TWIGCAST", 3)
 
 
@@ -55,6 +57,8 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
+    if not engine.plans.own:
+        return ((number, as_dict(s)) for number, s in engine._transforming.items())
     made = engine._deliveries().saved() if engine._transforming else {}
     # in the order of their making: a shape is written with the first that has it
     return ((number, {**as_dict(engine._transforming[number]), "code": code}) for number, code in made.items())
@@ -96,6 +100,7 @@ def save(engine: Engine, path: Path) -> None:
             "limits": engine.limits.as_dict(),
             "mode": engine.mode,
             "predicates": engine.predicates,
+            "plans": {name: getattr(engine.plans, name) for name in PLANS},
             "next_id": engine._next_id,
             "version": engine._history.version,
             "tag": engine._history.tag,
@@ -127,11 +132,11 @@ _DAMAGED = (
 )
 
 
-def load(path: Path) -> Engine:
+def load(path: Path, **schema: Any) -> Engine:
     parts = FORMAT.read(path)
     try:
         meta, kernel, numbers, few = parts
-        return _engine(json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few))
+        return _engine(json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few), schema)
     except _DAMAGED as error:
         raise FORMAT.damaged(path, error) from error
 
@@ -142,15 +147,15 @@ def _table(part: pa.Buffer) -> pa.Table:
     return table
 
 
-def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Table) -> Engine:
+def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Table, schema: dict[str, Any]) -> Engine:
     from twigcast.engine import Engine
 
     if not all(isinstance(text, str) for pair in meta["namespaces"].items() for text in pair):
         raise ValueError("namespaces that are no names")
     if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
         raise ValueError("a version that is no number")
-    options = {"mode": meta["mode"], "predicates": meta.get("predicates", PREDICATES[0])}
-    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options)
+    options = {"mode": meta["mode"], "predicates": meta.get("predicates", PREDICATES[0]), **meta.get("plans", {})}
+    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
     engine._adopt(_kernel.Engine.open(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]

@@ -36,15 +36,16 @@ class SubscriptionFile:
 class SubscriptionFileError(TwigcastError):
     """A file with lines that cannot be accepted; ``problems`` has (line, error) for each of them."""
 
-    def __init__(self, name: str, problems: list[tuple[int, TwigcastError]]) -> None:
+    def __init__(self, name: str, problems: list[tuple[int, TwigcastError]], shown: int = SHOWN) -> None:
         super().__init__("bad-subscriptions", f"{name}: {len(problems)} bad lines")
         self.name = name
         self.problems = problems
+        self.shown = shown
 
     def __str__(self) -> str:
-        shown = [f"{self.name}:{line}: {error}" for line, error in self.problems[:SHOWN]]
-        if len(self.problems) > SHOWN:
-            shown.append(f"{self.name}: … and {len(self.problems) - SHOWN:,} more bad lines")
+        shown = [f"{self.name}:{line}: {error}" for line, error in self.problems[: self.shown]]
+        if len(self.problems) > self.shown:
+            shown.append(f"{self.name}: … and {len(self.problems) - self.shown:,} more bad lines")
         return "\n".join(shown)
 
 
@@ -105,8 +106,9 @@ def compile_file(
     limits: Limits | None = None,
     mode: str = "trie",
     predicates: str = "shared",
+    **plans: Any,
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):

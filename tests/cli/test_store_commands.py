@@ -83,7 +83,7 @@ def test_a_mistake_is_marked_and_nothing_stored(run: Any) -> None:
     done = run("subscribe", "<a>{ for $x in //b return $y }</a>")
     assert done.returncode == 2 and "nothing binds $y" in done.stderr and "^" in done.stderr
     done = run("subscribe", "--kind", "correlate", "/a")
-    assert done.returncode == 2 and "kinds of this version: filter, transform" in done.stderr
+    assert done.returncode == 2 and "not a correlation" in done.stderr
     done = run("subscribe", "--max-delay", "soon", "/a")
     assert done.returncode == 2 and "5 minutes" in done.stderr
     done = run("subscribe", "--subscriber", "bob", "/a")

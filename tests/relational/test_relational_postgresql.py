@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from servers import postgresql
 from twigcast import Engine, Subscription
+from twigcast.errors import TwigcastError
 from twigcast.relational import PLANS, RelationalEngine
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
@@ -55,3 +64,93 @@ def test_the_same_answers(postgresql_url: str, plan: str) -> None:
     assert "q2" not in engine.match(messages[0])
     for one in (engine, other):
         one.close()
+
+
+class Killable:
+    """A server of its own, whose processes can all be killed at once and started again on the same data."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.programs = postgresql._programs()
+        if self.programs is None:
+            pytest.skip("needs PostgreSQL's server programs (apt install postgresql)")
+        self.user = postgresql._other_user(folder)
+        (folder / "password").write_text(postgresql.PASSWORD)
+        (folder / "password").chmod(0o644)
+        initdb = [self.programs / "initdb", "-D", folder / "data", "-U", postgresql.USER, "-A", "scram-sha-256"]
+        initdb += ["-E", "UTF8", "--locale=C", "--no-sync", f"--pwfile={folder / 'password'}"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **self.user)
+        self.server = postgresql.Server(postgresql._free_port())
+        self.start()
+
+    def start(self) -> None:
+        assert self.programs is not None
+        settings = {"port": self.server.port, "unix_socket_directories": self.folder, "listen_addresses": "127.0.0.1"}
+        arguments = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.programs / "postgres", "-D", self.folder / "data", *arguments],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                **self.user,
+            )
+        postgresql._wait(self.server, self.process, self.folder / "log")
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def killable() -> Iterator[Killable]:
+    pytest.importorskip("psycopg", reason="needs the package psycopg")
+    folder = Path(tempfile.mkdtemp(prefix="twigcast-killed-"))
+    server = None
+    try:
+        server = Killable(folder)
+        yield server
+    finally:
+        if server is not None:
+            server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("plan", ["unroll", "share"])
+def test_killed_in_the_middle_of_a_load(killable: Killable, plan: str) -> None:
+    """After a restart every subscription of a load is there, whole, or none is."""
+    url = killable.server.url("postgres")
+    loads = [
+        [Subscription(f"{load}-{i}", f"//a[b = 'v{i}' and c > {i} and .//d[@a and @b]]") for i in range(200)]
+        for load in range(3)
+    ]
+    engine = RelationalEngine(url, plan=plan)
+    engine.add_many(loads[0])
+    # the moment differs: before the first predicate, between tables, before the commit
+    for table in (
+        "query_linear_path",
+        "predicate_unroll" if plan == "unroll" else "new_predicate",
+        "query_subscription",
+    ):
+        insert = engine.database.insert
+
+        def until(name: str, rows: pa.Table, table: str = table, insert: Any = insert) -> None:
+            insert(name, rows)
+            if name == table:
+                killable.kill()
+
+        engine.database.insert = until  # type: ignore[method-assign]
+        with pytest.raises(TwigcastError):
+            engine.add_many([*loads[1], Subscription("new path", f"//{table}[x = 1]")])
+        killable.start()
+        engine = RelationalEngine(url)
+        assert sorted(s.id for s in engine.subscriptions()) == sorted(s.id for s in loads[0])
+        ((whole,),) = engine.database.rows(
+            "SELECT count(*) FROM query_branch_point WHERE sub_id NOT IN (SELECT number FROM query_subscription)"
+        )
+        assert whole == 0
+    engine.add_many(loads[2])
+    xml = b"<a><b>v7</b><c>8</c><d a='1' b='1'/></a>"
+    assert engine.match(xml) == ["0-7", "2-7"]
+    engine.close()

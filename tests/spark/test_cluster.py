@@ -12,6 +12,8 @@ from pipeline_files import Site
 from spark_cluster import Cluster
 from test_crash import start, wait_for
 
+from twigcast.store import import_jsonl
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("java")]
 
 CONFIG = """
@@ -36,17 +38,19 @@ def test_a_worker_dies(cluster: Cluster, tmp_path: Path) -> None:
     site = Site(tmp_path, more, max_files=100)
     with site.store() as store:
         store.subscribe("/m", id="all")
+        # Enough of them that each machine opens the snapshot once for its workers.
+        import_jsonl(store, (b'{"id": "x%d", "query": "/x[y = \\"%d\\"]"}' % (n, n) for n in range(40_000)))
     for number in range(MESSAGES):
         site.put(f"{number:05}.xml", f'<m n="{number}"/>')
     process = start(site)
     try:
-        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 300, 240)
+        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 300, 600)
         with site.store() as store:  # a delta, which must reach the machines too
             store.subscribe("//m", id="late")
         cluster.kill_worker(0)
-        wait_for(lambda: process.poll() is not None or len({m for m, _ in site.in_lake()}) >= MESSAGES, 240)
+        wait_for(lambda: process.poll() is not None or len({m for m, _ in site.in_lake()}) >= MESSAGES, 600)
         process.terminate()
-        assert process.wait(60) == 0, (site.folder / "run.log").read_text()[-3000:]
+        assert process.wait(180) == 0, (site.folder / "run.log").read_text()[-3000:]
     finally:
         process.kill()
         process.wait()

@@ -113,7 +113,7 @@ def crash_and_recover(site: Site, target: Target, messages: int, kills: int, see
         for _ in range(kills):
             # From the moment that it does something on: a kill while Java starts up proves little.
             before = progress(site, target)
-            wait_for(partial(moved, process, site, target, before), 240)
+            wait_for(partial(moved, process, site, target, before), 600)
             time.sleep(dice.uniform(0, 2.5))
             assert process.poll() is None, (site.folder / "run.log").read_text()[-3000:]
             os.kill(process.pid, signal.SIGKILL)
@@ -124,11 +124,11 @@ def crash_and_recover(site: Site, target: Target, messages: int, kills: int, see
                 process.poll() is not None
                 or (sum(site.in_lake().values()) >= wanted.total() and len(target.accepted) >= wanted.total())
             ),
-            600,
+            1800,
         )
         time.sleep(2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, (site.folder / "run.log").read_text()[-3000:]
+        assert process.wait(180) == 0, (site.folder / "run.log").read_text()[-3000:]
     finally:
         fed.set()
         feeder.join()

@@ -25,6 +25,7 @@ def test_demo(spark: SparkSession, tmp_path: Path) -> None:
     assert ended.exit_code == 0 and not (out / "old").exists()
     for word in ("messages", "subscriptions", "deliveries", "refused", "throughput", "Dead letters", str(out)):
         assert word in ended.stdout
+    assert "a transform: a new message" in ended.stdout and "<headlines>" in ended.stdout
     letters = DeadLetters(config.load(out / "pipeline.toml").state.dead)
     assert letters.count() == 62 // 7
     letters.close()

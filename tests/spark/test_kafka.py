@@ -90,15 +90,15 @@ def test_exactly_once_under_a_kill(servers: str, tmp_path: Path) -> None:
     process = start(site)
     log = site.folder / "run.log"
     try:
-        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 200, 240)
+        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 200, 600)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         produce(servers, "orders", range(MESSAGES // 2, MESSAGES))
         process = start(site)
-        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= MESSAGES, 240)
-        wait_for(lambda: process.poll() is not None or len(consume(servers, "deliveries")) >= MESSAGES, 120)
+        wait_for(lambda: process.poll() is not None or site.in_lake().total() >= MESSAGES, 600)
+        wait_for(lambda: process.poll() is not None or len(consume(servers, "deliveries")) >= MESSAGES, 600)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()[-3000:]
+        assert process.wait(180) == 0, log.read_text()[-3000:]
     finally:
         process.kill()
         process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
@@ -106,6 +107,33 @@ def test_a_store_out_of_reach_leaves_the_last_version(tmp_path: Path) -> None:
     broken.load = lambda: broken.version  # type: ignore[assignment,method-assign,return-value]
     with pytest.raises(TwigcastError, match="no route"):
         LiveSet(broken, tmp_path / "t").current()
+
+
+def test_a_store_that_has_forgotten_is_loaded_afresh(tmp_path: Path) -> None:
+    store = FakeStore()
+    store.put("s", "/a")
+    store.put("t", "/a")
+    alive = LiveSet(store, tmp_path / "s")
+    first = alive.current()
+    store.drop("s")
+    store.put("u", "/a")
+    forgotten = TwigcastError("history-pruned", "forgotten")
+    changes, load = store.changes, store.load
+
+    def refuse(*_: object) -> NoReturn:
+        raise forgotten
+
+    store.changes = store.load = refuse  # type: ignore[method-assign,assignment]
+    assert alive.current() == first and alive.failing == "forgotten"
+    store.load = load  # type: ignore[method-assign]
+    second = alive.current()
+    assert alive.failing is None and (second.version, second.subscriptions) == (4, 2)
+    assert set(found(second.shards[0], b"<a/>")) == {"t", "u"}
+    assert set(found(first.shards[0], b"<a/>")) == {"s", "t"}  # a task may still ask for it
+    store.changes = changes  # type: ignore[method-assign]
+    store.drop("t")
+    third = alive.current()
+    assert third.shards[0].base == second.shards[0].base and set(found(third.shards[0], b"<a/>")) == {"u"}
 
 
 def test_a_subscription_that_cannot_be_accepted_does_not_keep_out_others(

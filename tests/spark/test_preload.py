@@ -74,9 +74,8 @@ def test_a_daemon_that_cannot_open_it_leaves_that_to_the_workers(spark: SparkSes
     store.put("s", "/a")
     version = LiveSet(store, tmp_path / "s").current().shards[0]
     (tmp_path / "damaged").write_bytes(b"TWIGCAST but no more")
-    for path in (tmp_path / "damaged", tmp_path):
-        rows = asked(spark, version, str(path)).collect()
-        assert {(row.had, row.found) for row in rows} == {(False, "s")}
+    rows = asked(spark, version, str(tmp_path / "damaged")).collect()
+    assert {(row.had, row.found) for row in rows} == {(False, "s")}
 
 
 def test_a_published_snapshot_in_several_jobs(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:

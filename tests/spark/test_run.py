@@ -10,7 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from pipeline_files import Site
+from pyspark.sql import SparkSession
 from spark_results import pairs, read_lines
+
+from twigcast.spark.pipeline import Run
 
 COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
 PACKAGE = Path(__file__).parents[2] / "python"
@@ -87,6 +91,23 @@ def test_live_until_interrupted(inbox: Path, tmp_path: Path) -> None:
     assert status == 0, noise
     assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
     assert "stopping" in noise and "Traceback" not in noise and "matches      2" in printed
+
+
+def test_a_pipeline_is_stopped_before_all_is_done(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path, max_files=1)
+    with site.store() as store:
+        store.subscribe("/a", id="all")
+    for number in range(500):
+        site.put(f"{number}.xml", "<a/>")
+    process = start(site.file, "--once", "--cores", "1")
+    wait_for(lambda: process.poll() is not None or site.in_lake().total() > 2)
+    process.send_signal(signal.SIGTERM)
+    status, _, noise = finish(process)
+    assert status == 143 and "stopping" in noise and "Traceback" not in noise, noise
+    assert 2 < site.in_lake().total() < 500 and max(site.in_lake().values()) == 1
+    site.file.write_text(site.file.read_text().replace("max_files = 1", "max_files = 1000"))
+    Run(site.settings, spark=spark, once=True)()
+    assert site.in_lake().total() == 500 and max(site.in_lake().values()) == 1
 
 
 @pytest.mark.parametrize(

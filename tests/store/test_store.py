@@ -73,10 +73,23 @@ def test_a_shape_that_was_refused_once_is_refused_again(store: Store) -> None:
         store.subscribe("count(/a[b = 3])", result="nodes")
 
 
-def test_kinds_that_are_not_there_yet(store: Store) -> None:
+def test_kinds_that_are_not_there(store: Store) -> None:
     with pytest.raises(OptionError) as raised:
+        store.subscribe("/a", kind="collate")
+    assert "no kind 'collate'" in str(raised.value) and "filter, transform, correlate" in str(raised.value)
+
+
+def test_correlations_are_checked(store: Store) -> None:
+    query = "S//a->x FOLLOWED BY{x = y, 5 min} S//b->y"
+    assert store.subscribe(query, id="c").kind == "correlate"
+    with pytest.raises(OptionError, match="not a correlation"):
         store.subscribe("/a", kind="correlate")
-    assert "no correlate subscriptions yet" in str(raised.value) and "filter" in str(raised.value)
+    with pytest.raises(OptionError, match="a correlation, not a filter"):
+        store.subscribe(query, kind="filter")
+    with pytest.raises(OptionError, match="reads the streams that its blocks name"):
+        store.subscribe(query, stream="S")
+    with pytest.raises(QueryError):
+        store.subscribe("S//a->x FOLLOWED BY{x = z, 5 min} S//b->y")
 
 
 def test_the_kind_is_what_the_query_is(store: Store) -> None:

@@ -111,6 +111,28 @@ def test_ids_must_be_new(store: Store) -> None:
     assert (len(store), store.version, store.subscribers()) == (1, 1, [])
 
 
+def test_all_kinds_of_bad_lines_at_once(store: Store) -> None:
+    store.subscribe("/a", id="there")
+    good = [{"query": f"/a/b{i}", "id": f"g{i}"} for i in range(40)]
+    bad = [
+        {"query": "/a[", "id": "g1"},
+        {"query": "/a", "id": "g2"},
+        {"query": "/a", "id": "there"},
+        {"query": "/a", "id": "n1", "subscriber": "bob"},
+        {"query": "/a", "id": "n2", "subscriber": "bob"},
+        {"query": "/a", "id": "g2"},
+        *({"query": f"/a[{i}", "id": f"b{i}"} for i in range(30)),
+    ]
+    with pytest.raises(SubscriptionFileError) as raised:
+        import_jsonl(store, lines(*good, *bad), name="subs.jsonl")
+    assert [line for line, _ in raised.value.problems] == list(range(41, 77))
+    said = str(raised.value)
+    assert all(f"subs.jsonl:{line}: " in said for line in range(41, 77)) and "more bad lines" not in said
+    assert said.count("there is no subscriber 'bob'") == 2 and said.count("is that of line 3 already") == 2
+    assert (len(store), store.version) == (1, 1)
+    assert import_jsonl(store, lines(*good)).added == 40
+
+
 def test_replace_touches_only_what_differs(store: Store) -> None:
     for id in "abc":
         store.subscribe("/q", id=id)

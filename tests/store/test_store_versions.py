@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -112,3 +113,58 @@ def test_the_cost_of_a_change_is_its_own(tmp_path_factory: pytest.TempPathFactor
         ):
             plan = " ".join(str(row) for row in c.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
             assert "SEARCH" in plan and "SCAN" not in plan and "B-TREE" not in plan
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    with Store.open(store_url) as opened:
+        yield opened
+
+
+def ended(store: Store) -> tuple[int, int]:
+    with store.database.reading() as connection:
+        return tuple(  # type: ignore[return-value]
+            connection.exec_driver_sql(f"SELECT count(*) FROM twigcast_{name}").scalar_one()
+            for name in ("ended", "changes")
+        )
+
+
+def age(store: Store) -> None:
+    """All that has happened was long ago."""
+    with store.database.engine.connect() as connection:
+        connection.exec_driver_sql("UPDATE twigcast_changes SET time = '2020-01-01T00:00:00.000+00:00'")
+        connection.commit()
+
+
+def test_what_is_too_old_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        store.subscribe("/a", id=f"s{number}")
+        store.unsubscribe(f"s{number}")
+    store.subscribe("/a", id="kept")
+    assert store.prune() == 0 and ended(store) == (20, 41)
+    age(store)
+    before = store.version
+    monkeypatch.setattr("twigcast.store.database.PRUNE_EVERY", 10)
+    for number in range(9):
+        store.subscribe("/b", id=f"n{number}")  # one of these makes room
+    assert ended(store) == (0, 9)
+    for since in (0, 3, before - 1):
+        for ask in (store.changes, store.count_changes):
+            with pytest.raises(StoreError, match="forgotten") as raised:
+                ask(since)
+            assert raised.value.code == "history-pruned"
+    assert [record.id for record in store.changes(before).added] == [f"n{number}" for number in range(9)]
+    age(store)
+    assert store.prune() == store.version and ended(store) == (0, 0)
+    assert not store.changes(store.version)
+    store.unsubscribe("kept")
+    assert store.changes(store.version - 1).removed == ["kept"]
+
+
+def test_imports_that_replace_do_not_pile_up(store: Store) -> None:
+    for round in range(3):
+        rows = [json.dumps({"id": f"s{i}", "query": f"/a/b{round}"}).encode() for i in range(300)]
+        import_jsonl(store, rows, replace=True)
+        age(store)
+    import_jsonl(store, [b'{"id": "t%d", "query": "/a"}' % i for i in range(300)])
+    assert ended(store) == (0, 1)

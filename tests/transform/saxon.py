@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
 import pytest
 
 from twigcast.constructor import Transform
@@ -19,15 +23,28 @@ class SaxonError(Exception):
 
 def saxon(query: str | Transform, xml: bytes) -> bytes:
     """What Saxon answers, canonical; the empty outer element where no binding survives."""
+    (answer,) = saxon_answers(query, [xml])
+    if isinstance(answer, SaxonError):
+        raise answer
+    return answer
+
+
+def saxon_answers(query: str | Transform, documents: Iterable[bytes]) -> Iterator[bytes | SaxonError]:
+    """The same for many documents: the query is set up once."""
     text = to_xquery(query, sources=False, first=True) if isinstance(query, Transform) else query
     processor = _PROCESSOR.new_xquery_processor()
-    # saxonche takes text, so a message of any encoding goes through UTF-8
-    processor.set_context(xdm_item=_PROCESSOR.parse_xml(xml_text=xml.decode()))
     processor.set_query_content(text)
-    try:
-        made = processor.run_query_to_string()
-    except saxonche.PySaxonApiError as error:
-        raise SaxonError(str(error)) from error
-    if made is None:
-        raise SaxonError(processor.error_message or "no result")
-    return canonical(made.encode())
+    for xml in documents:
+        processor.set_context(xdm_item=_parsed(xml))
+        try:
+            made = processor.run_query_to_string()
+        except saxonche.PySaxonApiError as error:
+            yield SaxonError(str(error))
+            continue
+        yield canonical(made.encode()) if made is not None else SaxonError(processor.error_message or "no result")
+
+
+@lru_cache(256)
+def _parsed(xml: bytes) -> Any:
+    # saxonche takes text, so a message of any encoding goes through UTF-8
+    return _PROCESSOR.parse_xml(xml_text=xml.decode())

@@ -189,3 +189,14 @@ def test_what_cannot_be_tried_is_logged_or_listed(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING, "twigcast.engine"):
         assert broker.engine.match(message) == ["plain"]
     assert len(caplog.records) == 2
+
+
+def test_what_libxml2_cannot_compile_is_refused_at_once() -> None:
+    engine = Engine()
+    deep = "following::a[" * 300 + "b" + "]" * 300
+    try:
+        engine.add(f"<r>{{ for $v in //a[{deep}] return $v }}</r>")
+    except QueryError as error:
+        assert error.code in ("transform-refused", "too-deep")
+    else:
+        engine.match(b"<a/>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lxml import etree
+from plan_cases import usecases
 from saxon import saxon
 
 from twigcast.errors import QueryError
@@ -12,7 +13,6 @@ from twigcast.lang.flwr import parse_transform
 from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 
-NS = {"q": "http://www.w3.org/2010/09/qt-fots-catalog"}
 ACCEPTED = {
     "xmp-queries-results-q1",
     "xmp-queries-results-q3",
@@ -23,24 +23,9 @@ ACCEPTED = {
 }
 
 
-def cases(data: Path) -> list[tuple[str, str, Path]]:
-    """Name, query and document of each use case that asks one document."""
-    found = []
-    for suite in ("XMP", "TREE", "NS", "SEQ", "SGML", "STRING", "R", "PARTS"):
-        tree = etree.parse(data / "app" / f"UseCase{suite}.xml")
-        sources = {env.get("name"): env.findall("q:source", NS) for env in tree.iterfind("q:environment", NS)}
-        for case in tree.iterfind("q:test-case", NS):
-            environment = case.find("q:environment", NS)
-            files = sources.get(environment.get("ref"), []) if environment is not None else []
-            if len(files) == 1 and files[0].get("role") == ".":
-                path = data / "app" / files[0].get("file")
-                found.append((case.get("name"), case.findtext("q:test", namespaces=NS), path))
-    return found
-
-
 def test_use_cases(shared_data: Path) -> None:
     accepted = set()
-    for name, query, path in cases(shared_data / "xquery-usecases"):
+    for name, query, path in usecases(shared_data / "xquery-usecases"):
         try:
             transform = parse_transform(query)
         except QueryError as error:
@@ -58,7 +43,7 @@ def test_use_cases(shared_data: Path) -> None:
 
 def test_the_refused_ones_say_why(shared_data: Path) -> None:
     refused = {}
-    for name, query, _ in cases(shared_data / "xquery-usecases"):
+    for name, query, _ in usecases(shared_data / "xquery-usecases"):
         try:
             parse_transform(query)
         except QueryError as error:

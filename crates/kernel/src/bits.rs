@@ -1,4 +1,4 @@
-//! From the bits of a word to numbers.
+//! From the bits of a word to numbers; and a hint to the processor.
 
 /// Whether the processor has what the functions ending in `_avx2` are compiled for.
 #[cfg(target_arch = "x86_64")]
@@ -58,4 +58,17 @@ pub unsafe fn expand_avx2(mut bits: u64, base: u32, out: &mut Vec<u32>) {
     }
     // SAFETY: the entries up to `len` were written above.
     unsafe { out.set_len(len) };
+}
+
+/// Asks the processor to have a word at hand soon.
+#[inline(always)]
+pub fn fetch(word: &u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        // SAFETY: it has no effect but on caches.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
 }

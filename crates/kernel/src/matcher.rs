@@ -201,6 +201,13 @@ trait PathMatcher {
         self.deliver(index, out);
         sorter.sort(out, from, index.sub_bound());
     }
+    /// After `deliver`: makes ready for `has`.
+    fn mark(&mut self) {}
+    /// Was this item delivered?
+    fn has(&self, item: u32) -> bool;
+    /// `has` will be asked.
+    #[inline(always)]
+    fn expect(&self, _item: u32) {}
 }
 
 impl PathMatcher for Trie {
@@ -242,6 +249,17 @@ impl PathMatcher for Trie {
     fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
         Trie::deliver_sorted(self, index, sorter, out);
     }
+    fn mark(&mut self) {
+        Trie::mark(self);
+    }
+    #[inline(always)]
+    fn has(&self, item: u32) -> bool {
+        Trie::has(self, item)
+    }
+    #[inline(always)]
+    fn expect(&self, item: u32) {
+        Trie::expect(self, item);
+    }
 }
 
 /// The distinct paths a message has satisfied so far, for the modes without a trie.
@@ -270,6 +288,10 @@ impl Found {
         if std::mem::replace(&mut self.stamp[path as usize], self.message) != self.message {
             self.paths.push(path);
         }
+    }
+
+    fn has(&self, item: u32) -> bool {
+        self.item_stamp[item as usize] == self.message
     }
 
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
@@ -302,6 +324,9 @@ impl PathMatcher for NfaPaths<'_> {
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         self.found.deliver(index, out);
     }
+    fn has(&self, item: u32) -> bool {
+        self.found.has(item)
+    }
 }
 
 struct FsmPaths<'a> {
@@ -322,6 +347,9 @@ impl PathMatcher for FsmPaths<'_> {
     }
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         self.found.deliver(index, out);
+    }
+    fn has(&self, item: u32) -> bool {
+        self.found.has(item)
     }
 }
 
@@ -505,8 +533,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         }
         let message = Message { src, nodes, names: &index.names, constants };
         if check {
-            candidates.check(message, self.out);
-            for b in candidates.stored(store) {
+            self.paths.mark();
+            let paths = &*self.paths;
+            candidates.check(message, |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
+            for b in candidates.stored(store, |guard| paths.has(guard)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }

@@ -214,17 +214,33 @@ impl Correlator {
         })
     }
 
-    /// The messages in the state in the order of time: a struct array (route, time, label, xml).
-    fn state(&self, py: Python<'_>) -> ArrowData {
+    /// The messages in the state as they came, from a number on: a struct array (route, time, label, xml).
+    #[pyo3(signature = (since=0))]
+    fn state(&self, py: Python<'_>, since: u64) -> ArrowData {
         py.detach(|| {
             let kernel = self.lock();
             let state = kernel.state();
-            let docs: Vec<_> = state.slots().map(|s| state.get(s)).collect();
+            let mut docs: Vec<_> = state.slots().map(|s| state.get(s)).filter(|d| d.number >= since).collect();
+            docs.sort_unstable_by_key(|d| d.number);
             let times: ArrayRef = Arc::new(Int64Array::from_iter_values(docs.iter().map(|d| d.time)));
             let labels: ArrayRef = Arc::new(BinaryArray::from_iter_values(docs.iter().map(|d| &d.label[..])));
             let texts: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(docs.iter().map(|d| &d.xml[..])));
             let routes = numbers(docs.iter().map(|d| d.route).collect());
             export(named(vec![("route", routes), ("time", times), ("label", labels), ("xml", texts)]))
+        })
+    }
+
+    /// Time has come this far, whatever messages are there.
+    fn reach(&self, py: Python<'_>, newest: i64) {
+        py.detach(|| self.lock().reach(newest))
+    }
+
+    /// The number of the next message, the time of the newest one, and that of the oldest one in the state.
+    fn position(&self, py: Python<'_>) -> (u64, Option<i64>, Option<i64>) {
+        py.detach(|| {
+            let kernel = self.lock();
+            let (number, newest) = kernel.position();
+            (number, newest, kernel.state().oldest().map(|o| o.0))
         })
     }
 
@@ -252,6 +268,11 @@ impl Correlator {
 
     fn is_late(&self, py: Python<'_>, time: i64) -> bool {
         py.detach(|| self.lock().is_late(time))
+    }
+
+    /// How many messages went before their time.
+    fn evicted(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().counts.evicted)
     }
 
     /// Counts by name.

@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use twigcast_kernel::output::fragment::Under;
 use twigcast_kernel::transform::engine::{GroupColumns, Output, Transformer, Transforms as Kernel};
-use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Piece, Start, Template};
+use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Making, Piece, Start, Template};
+use twigcast_kernel::transform::plans::profile::KINDS;
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]
@@ -39,39 +40,53 @@ impl Transforms {
         py.detach(|| self.write(|k| k.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes))))
     }
 
-    /// Adds a transform: its program with the constants of its slots, sort keys, and its
-    /// template: what is before, in and after the groups. Pieces are tuples of a word and its arguments.
-    #[allow(clippy::too_many_arguments)]
+    /// Adds a transform: its program with the constants of its slots, and what is made of its groups: sort keys, and the
+    /// template before, in and after them. Pieces are tuples of a word and its arguments.
     fn add(
         &self,
         py: Python<'_>,
         number: u32,
         program: Vec<u32>,
         constants: &Bound<'_, PyList>,
-        order: &Bound<'_, PyList>,
-        before: &[u8],
-        pieces: &Bound<'_, PyList>,
-        after: &[u8],
+        making: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        let pieces = pieces.iter().map(|p| piece(&p)).collect::<PyResult<_>>()?;
-        let order = order.iter().map(|k| key(&k)).collect::<PyResult<Vec<_>>>()?;
-        let template = Template { before: before.into(), pieces, after: after.into() };
+        let making = self::making(making)?;
         py.detach(|| {
             self.write(|k| {
-                let number_of = |c| match c {
-                    Constant::Text(text) => k.string(text.as_bytes()) as f64,
-                    Constant::Number(x) => x,
-                };
-                let row: Vec<f64> = constants.into_iter().map(number_of).collect();
-                k.add(number, &program, &row, order, template)
+                let row = row(k, constants);
+                k.add(number, &program, &row, making)
+            })
+        })
+        .map_err(PyValueError::new_err)
+    }
+
+    /// Adds a transform as a plan of the broker paper's: its operators as codes, and the program that they speak of. A
+    /// shared one has operators in common with others, else it runs on its own.
+    #[allow(clippy::too_many_arguments)]
+    fn add_plan(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        codes: Vec<u32>,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        making: &Bound<'_, PyTuple>,
+        shared: bool,
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        let making = self::making(making)?;
+        py.detach(|| {
+            self.write(|k| {
+                let row = row(k, constants);
+                k.add_plan(number, &codes, (&program, &row), making, shared)
             })
         })
         .map_err(PyValueError::new_err)
     }
 
     fn remove(&self, py: Python<'_>, number: u32) -> PyResult<()> {
-        let removed = py.detach(|| self.write(|k| k.set.remove(number)));
+        let removed = py.detach(|| self.write(|k| k.remove(number)));
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(number))
     }
 
@@ -177,11 +192,10 @@ impl Transforms {
             let mut out = GroupColumns::default();
             self.with(|k, t| {
                 let done = t.groups(k, xml, &limits, &mut out);
-                let (mut group, mut list, mut node) = (0, 0, 0);
-                let each = |(i, &id): (usize, &u32)| {
-                    let plan = k.set.plan(id);
+                let (mut sub, mut group, mut list, mut node) = (0, 0, 0, 0);
+                let each = |i: usize| {
                     let groups = (group..out.group_ends[i] as usize).map(|g| {
-                        let lists = plan.returns.iter().map(|_| {
+                        let lists = (0..out.returns[i]).map(|_| {
                             let nodes = out.nodes[node..out.list_ends[list] as usize].to_vec();
                             (node, list) = (out.list_ends[list] as usize, list + 1);
                             nodes
@@ -190,9 +204,11 @@ impl Transforms {
                     });
                     let groups = groups.collect();
                     group = out.group_ends[i] as usize;
-                    (plan.subs.clone(), groups)
+                    let subs = out.subs[sub..out.sub_ends[i] as usize].to_vec();
+                    sub = out.sub_ends[i] as usize;
+                    (subs, groups)
                 };
-                (out.plans.iter().enumerate().map(each).collect(), done.err().map(error))
+                ((0..out.group_ends.len()).map(each).collect(), done.err().map(error))
             })
         }))
     }
@@ -210,7 +226,7 @@ impl Transforms {
             self.each_row(&rows, 0, |k, t, xml| {
                 let done = if only_read { t.read(k, xml, &limits) } else { t.groups(k, xml, &limits, &mut out) };
                 drop(done);
-                counts.0 += out.plans.len();
+                counts.0 += out.group_ends.len();
                 counts.1 += out.bound.len();
                 counts.2 += out.nodes.len();
                 out.clear();
@@ -220,18 +236,48 @@ impl Transforms {
         }))
     }
 
+    /// What the operators of plans cost over a column, by their kinds: runs, tuples taken, nanoseconds.
+    fn profile_column<'p>(&self, py: Python<'p>, column: &Bound<'p, PyAny>) -> PyResult<Bound<'p, PyDict>> {
+        let limits = limits(None)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let costs = py.detach(|| {
+            let mut out = GroupColumns::default();
+            self.with(|k, t| {
+                *t.profile() = Default::default();
+                t.profile().is_on = true;
+                for row in 0..rows.len() {
+                    drop(t.groups(k, rows.get(row).unwrap_or_default(), &limits, &mut out));
+                    out.clear();
+                }
+                std::mem::take(t.profile()).costs
+            })
+        });
+        let found = PyDict::new(py);
+        for (kind, cost) in KINDS.iter().zip(costs) {
+            found.set_item(kind, (cost.runs, cost.tuples, cost.nanos))?;
+        }
+        Ok(found)
+    }
+
     /// Subscriptions; distinct plans, classes, bindings and relative paths.
     fn stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
-        py.detach(|| {
-            let kernel = self.kernel.read().unwrap_or_else(PoisonError::into_inner);
-            (kernel.set.len(), kernel.set.distinct())
-        })
+        py.detach(|| self.read(|k| (k.set.len(), k.set.distinct())))
+    }
+
+    /// Subscriptions that are plans of the paper's; joins, outputs of joins, group-bys and results of the shared ones.
+    fn plan_stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
+        py.detach(|| self.read(|k| (k.plans.len(), k.plans.sharing.counts())))
     }
 }
 
 impl Transforms {
     fn write<T>(&self, f: impl FnOnce(&mut Kernel) -> T) -> T {
         f(&mut self.kernel.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn read<T>(&self, f: impl FnOnce(&Kernel) -> T) -> T {
+        f(&self.kernel.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn with<T>(&self, f: impl FnOnce(&Kernel, &mut Transformer) -> T) -> T {
@@ -261,6 +307,24 @@ impl Transforms {
         });
         row
     }
+}
+
+/// Constants as rows hold them.
+fn row(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
+    let number_of = |c| match c {
+        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+        Constant::Number(x) => x,
+    };
+    constants.into_iter().map(number_of).collect()
+}
+
+/// (sort keys, before, pieces, after)
+fn making(value: &Bound<'_, PyTuple>) -> PyResult<Making> {
+    let part = |i| value.get_item(i);
+    let order = part(0)?.cast::<PyList>()?.iter().map(|k| key(&k)).collect::<PyResult<_>>()?;
+    let pieces = part(2)?.cast::<PyList>()?.iter().map(|p| piece(&p)).collect::<PyResult<_>>()?;
+    let template = Template { before: bytes(&part(1)?)?, pieces, after: bytes(&part(3)?)? };
+    Ok(Making { order, template })
 }
 
 fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {

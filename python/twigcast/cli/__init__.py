@@ -30,6 +30,7 @@ COMMANDS = {
     "subscriptions": "List subscriptions.",
     "import": "Store subscriptions from a file.",
     "export": "Write all subscriptions as JSON Lines.",
+    "rules": "Keep subscriptions in a database, for the relational engine.",
     "run": "Run a pipeline, or the messages of a folder, on Spark.",
     "status": "Show what a pipeline is doing.",
     "replay": "Run archived messages through a pipeline again.",
@@ -45,6 +46,7 @@ MODULES = {
     "subscriptions": "subscribe",
     "import": "transfer",
     "export": "transfer",
+    "rules": "relational",
 }
 
 INTERRUPTED = 130

@@ -122,6 +122,7 @@ def compile_broker(
                 default_namespace=s.default_namespace,
                 # the option --result is for those that can have one
                 result="match" if is_correlation(s.query) else s.result,
+                deliver_empty=s.deliver_empty,
                 stream=s.stream,
             )
         except (QueryError, OptionError) as error:

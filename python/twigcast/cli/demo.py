@@ -30,6 +30,8 @@ Examples:
 
 MARK = "twigcast-demo.json"
 """Lies in a folder the demo has made, which it may thus clear away."""
+SHOWN = 110
+"""Characters of a delivery that are shown."""
 BATCHES = 9
 """Micro-batches to cut the messages into: enough to see it move."""
 
@@ -64,6 +66,11 @@ HEADLINES = """<headlines>{
   return <item guid="{ $n/@guid }">{ string($n//n:headline) }</item>
 }</headlines>"""
 
+PEOPLE = {  # whose, and what they get
+    "ann-extreme": ("ann", "a filter: the message"),
+    "ann-headlines": ("ann", "a transform: a new message"),
+    "bob-large": ("bob", "a filter: what it selects"),
+}
 PHASES = ("as it began", "with ann's new subscription", "without it")
 
 
@@ -114,7 +121,7 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
     _report(console, show, settings)
     console.print(
         f"Messages are in {out}/inbox, results in {out}/outbox and {out}/deliveries. To go on, and look around:\n"
-        f"  twigcast run {file}\n  twigcast status {file}\n  twigcast dead list {file}",
+        f"  twigcast run {file}\n  twigcast status {file}\n  twigcast dead list -c {file}",
         soft_wrap=True,
         highlight=False,
     )
@@ -278,6 +285,7 @@ def _report(console: Console, show: Show, settings: Pipeline) -> None:
         table.add_row(name, value)
     console.print(table)
     _changes(console, show, settings)
+    _examples(console, settings)
     _letters(console, settings)
 
 
@@ -288,7 +296,7 @@ def _changes(console: Console, show: Show, settings: Pipeline) -> None:
     import pyarrow.parquet as pq
     from rich.table import Table
 
-    names = ("ann-extreme", "ann-headlines", "bob-large")
+    names = tuple(PEOPLE)
     counts = {name: [0] * len(PHASES) for name in names}
     for path in settings.sinks["table"].path.glob("date=*/*.parquet"):  # type: ignore[union-attr]
         found = pq.ParquetFile(path).read(columns=["message", "subscription"])
@@ -297,9 +305,24 @@ def _changes(console: Console, show: Show, settings: Pipeline) -> None:
             phase = next(place for place, end in enumerate(show.ends) if number < end)
             counts[row["subscription"]][phase] += 1
     title = "Deliveries while subscriptions change"
-    table = Table("", "version of the store", *names, title=title, title_justify="left")
+    table = Table("", "version", *names, title=title, title_justify="left")
     for place, words in enumerate(PHASES):
         table.add_row(words, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
+    console.print(table)
+
+
+def _examples(console: Console, settings: Pipeline) -> None:
+    """One delivery of each kind, as it lies in the subscriber's folder."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("subscription", "gets", "for example", title="What subscribers have", title_justify="left")
+    for name, (subscriber, gets) in PEOPLE.items():
+        folder: Path = settings.sinks["files"].path / subscriber  # type: ignore[union-attr]
+        found = min(folder.rglob(f"{name}.*.xml"), default=None)
+        if found is not None:
+            text = " ".join(found.read_text(encoding="utf-8").split())
+            table.add_row(name, gets, Text(text if len(text) <= SHOWN else f"{text[:SHOWN]}…"))
     console.print(table)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import OneOf, namespace_options, predicates_option, schema_option
+from twigcast.cli.relational import check_options, engine_options, explain_relational
+from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
 from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
 from twigcast.subscriptions import compile_file, read_subscriptions
@@ -24,6 +28,8 @@ Examples:
   twigcast explain --ns a=http://www.w3.org/2005/Atom '/a:feed/a:entry//a:link/@href'
   twigcast explain -s subscriptions.txt '//section[title = "Prices"]'
   twigcast explain --format json '//a/following::b'
+  twigcast explain 'S//a->x[id->i] FOLLOWED BY{i = j, 5 min} S//b->y[id->j]'
+  twigcast explain --engine relational '/stock[symbol = "IBM"][price > 50]'
   twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
   twigcast explain --schema book.dtd --format svg '<t>{ for $s in //section return $s/title }</t>' > plan.svg
 """
@@ -45,6 +51,7 @@ Examples:
 @click.option("--optimize", type=OneOf(OPTIMIZE), help="What a transform's plan may rely on.  [default: all there is]")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
 @predicates_option
+@engine_options
 @namespace_options
 def explain(
     query: str,
@@ -55,15 +62,25 @@ def explain(
     optimize: str | None,
     dialect: str,
     predicates: str,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
+    references: tuple[str, ...],
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
+    check_options(engine, database=database, plan=plan, reference=references)
+    if engine == "relational":
+        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "references": references}
+        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
-    if subscriptions is not None:
+    if subscriptions is not None and not is_correlation(query):
         file = read_subscriptions(subscriptions)
         compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
         others = file.subscriptions
-    found: Explanation | TransformExplanation
+    found: Explanation | TransformExplanation | CorrelationExplanation
     told: dict[str, object]
     more: list[tuple[str, list[str]]] = []
     scope = dict(namespaces)
@@ -79,9 +96,12 @@ def explain(
             query, namespaces=scope, sharing=sharing, optimize=optimize, schema=schema, among=among
         )
         told = found.as_dict()
+    elif format in ("dot", "svg"):
+        raise click.UsageError("only transforms have a plan of operators to draw")
+    elif is_correlation(query):
+        found = _correlation(query, subscriptions, scope)
+        told = found.as_dict()
     else:
-        if format in ("dot", "svg"):
-            raise click.UsageError("a filter has no plan of operators to draw; transforms have")
         found = explained(query, namespaces=scope, dialect=dialect, subscriptions=others, predicates=predicates)
         told = found.as_dict()
         never = None if schema is None else never_matches(schema, query, namespaces=scope, dialect=dialect)
@@ -96,6 +116,18 @@ def explain(
     else:
         assert isinstance(found, TransformExplanation)
         click.echo(found.svg() if format == "svg" else found.dot())
+
+
+def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, str]) -> CorrelationExplanation:
+    """Only the correlations among the subscriptions share anything with one."""
+    others = None
+    if subscriptions is not None:
+        others = [
+            parse_correlation(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
+            for one in read_subscriptions(subscriptions).subscriptions
+            if is_correlation(one.query)
+        ]
+    return explain_correlation(query, namespaces=namespaces, others=others)
 
 
 def _print(sections: Iterable[tuple[str, list[str]]]) -> None:

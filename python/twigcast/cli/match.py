@@ -25,7 +25,9 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
+from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
 from twigcast.lang.flwr import is_transform
@@ -41,6 +43,7 @@ Examples:
   curl -s https://example.org/feed | twigcast match -s subscriptions.txt -
   twigcast match -s correlations.jsonl --stream S --time '/*/@t' messages/
   twigcast match -s correlations.jsonl --stream payments=in/ --stream returns=back/ --time //CreDtTm
+  twigcast match --engine relational --database duckdb:///rules.db messages/
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
@@ -58,7 +61,7 @@ class Output(Protocol):
 
 
 @click.command(epilog=EPILOG)
-@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
+@click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, metavar="MESSAGE...")
 @click.option(
     "--result",
@@ -79,12 +82,14 @@ class Output(Protocol):
 @namespace_options
 @mode_option
 @predicates_option
+@plan_options
+@engine_options
 @limit_options
 @click.pass_context
 def match(
     ctx: click.Context,
     /,
-    subscriptions: str,
+    subscriptions: str | None,
     messages: tuple[str, ...],
     result: str,
     chunk_above: int,
@@ -96,7 +101,13 @@ def match(
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,
-    **limits: int | None,
+    engine: str,
+    database: str | None,
+    plan: str | None,
+    unroll: int,
+    buckets: int,
+    references: tuple[str, ...],
+    **others: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
@@ -111,15 +122,25 @@ def match(
     messages = streams.names
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
+    check_options(engine, database=database, plan=plan, reference=references)
+    plans = {name: others.pop(name) for name in NAMES}
+    options: dict[str, Any]
+    if engine == "relational":
+        options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
+        options |= {"references": references}
+        options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
+        return match_relational(ctx, subscriptions, messages, format, result, **options)
+    if subscriptions is None:
+        raise click.UsageError("Missing option '-s' / '--subscriptions'.")
     file = read_subscriptions(subscriptions, result=result)
-    options = {"mode": mode, "predicates": predicates}
+    options = {"mode": mode, "predicates": predicates, **plans}
     if streams.are_asked_for or reads_streams(file):
         broker = compile_broker(
-            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(limits), **options
+            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
         )
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    engine = compile_file(file, namespaces=dict(namespaces), limits=limits_from(limits), **options)
+    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output
@@ -129,7 +150,7 @@ def match(
         output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
     report = Report(progress)
     matched = False
-    chunked = LargeFiles(file, Options(jobs=cores(), limits=engine.limits), namespaces=dict(namespaces))
+    chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
     for large, some in groupby(names, lambda name: is_large(name, chunk_above)):
         for name in some if large else ():
             done = chunked.match(str(name))
@@ -138,7 +159,7 @@ def match(
             output.add([str(name)], chunked.record(done))
             progress.advance(1)
         for batch in () if large else batches(read(some)):
-            for part, found in _match(engine, batch, report, selecting):
+            for part, found in _match(compiled, batch, report, selecting):
                 matched |= len(found.column("matches").flatten()) > 0
                 output.add(part, found)
             progress.advance(len(batch))

@@ -17,6 +17,8 @@ Examples:
   twigcast replay pipeline.toml --since 2026-01-01 --until 2026-01-02T12:00 --subscription big-orders
 \b
 The configuration must have an [archive]. Deliveries have the ids that they had, or would have had, from the stream.
+\b
+Exit status: 0, or 2 if it failed or deliveries still wait; the next run goes on with those.
 """
 
 
@@ -60,6 +62,7 @@ def replay(
 
     Beside a running pipeline, its sinks deliver; else they are started for the time of the replay.
     """
+    from twigcast.cli.run_pipeline import undelivered
     from twigcast.spark.pipeline import pipeline_session
     from twigcast.spark.replay import Replay
     from twigcast.spark.replay import replay as run
@@ -71,5 +74,10 @@ def replay(
         click.echo("starting Spark", err=True)
         return pipeline_session(settings, cores=cores, once=True, log=settings.state.path / "spark-replay.log")
 
-    total = run(settings, wanted, start, lambda stream, counts: click.echo(f"{stream}: {counts.messages:,}", err=True))
+    done = run(settings, wanted, start, lambda stream, counts: click.echo(f"{stream}: {counts.messages:,}", err=True))
+    total = done.total
     click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} refused")
+    if done.undelivered:
+        raise undelivered(done.undelivered, file)
+    if not done.ours:
+        click.echo(f"the pipeline that runs delivers them: twigcast status {file}", err=True)

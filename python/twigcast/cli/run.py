@@ -32,11 +32,14 @@ OUTBOX/matches/*.jsonl   {"message": …, "subscription": …}
 OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": …, "text": …, "original": …}
 \b
 Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder 0 something
-matched, 1 nothing did, 2 a message was refused or the run failed.
+matched, 1 nothing did, 2 a message was refused or the run failed. Ctrl-C and SIGTERM are how a live run ends, in good
+order; with --once, or a second time, the status is 130 or 143. The next run goes on there in any case.
 """
 
 PLAIN_EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal."""
+KILLED = 128
+"""Added to a signal's number, it is the exit status of what the signal has ended, as shells have it."""
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -114,10 +117,13 @@ def run(
         raise click.UsageError("give a configuration file, or --inbox, --outbox and --subscriptions")
     if master or shards or log_format != "text":
         raise click.UsageError("--master, --shards and --log go with a configuration file")
+    received: list[int] = []
     counts, seconds = _run_folder(
-        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits
+        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits, received
     )
     summary(counts, seconds, outbox)
+    if once and received:
+        ctx.exit(KILLED + received[0])
     ctx.exit(2 if counts.rejects else 0 if counts.matches else 1)
 
 
@@ -132,6 +138,7 @@ def _run_folder(
     ui: bool,
     namespaces: dict[str, str],
     limits: dict[str, int | None],
+    received: list[int],
 ) -> tuple[Counts, float]:
     from rich.console import Console
 
@@ -151,7 +158,7 @@ def _run_folder(
         def start() -> Any:
             log = outbox / "_checkpoint" / "spark.log"
             started = session(app="twigcast run", cores=cores, ui=ui, quick=once, log=log)
-            stop_on_signals(stop, display.say)  # after Spark has set its own handler
+            stop_on_signals(stop, display.say, received)  # after Spark has set its own handler
             display.spark_is_up("waiting for messages")
             return started
 
@@ -169,12 +176,13 @@ def _run_folder(
     return counts, display.seconds
 
 
-def stop_on_signals(stop: threading.Event, say: Callable[[str], None]) -> None:
-    """The first Ctrl-C (or SIGTERM) asks for an orderly end, the second one insists."""
+def stop_on_signals(stop: threading.Event, say: Callable[[str], None], received: list[int]) -> None:
+    """The first Ctrl-C (or SIGTERM) asks for an orderly end, the second one insists. ``received`` is told of both."""
 
     def handle(number: int, frame: object) -> None:
+        received.append(number)
         if stop.is_set():
-            raise KeyboardInterrupt
+            raise SystemExit(KILLED + number)
         say("stopping after this micro-batch")
         stop.set()
 

@@ -40,7 +40,7 @@ def run_pipeline(
 ) -> None:
     from rich.console import Console
 
-    from twigcast.cli.run import stop_on_signals
+    from twigcast.cli.run import KILLED, stop_on_signals
     from twigcast.spark.pipeline import Run, pipeline_session
     from twigcast.spark.watch import Observers
 
@@ -49,6 +49,7 @@ def run_pipeline(
         trigger = settings.trigger.model_copy(update={"interval": interval, "once": False})
         settings = settings.model_copy(update={"trigger": trigger})
     stop = threading.Event()
+    received: list[int] = []
     console = Console(stderr=True)
     as_json = log_format == "json"
     screen: Screen | JsonLines = JsonLines() if as_json else Screen(console)
@@ -60,7 +61,7 @@ def run_pipeline(
             screen.say("starting Spark")
             state = settings.state.path
             found = pipeline_session(settings, master=master, cores=cores, ui=ui, once=once, log=state / "spark.log")
-            stop_on_signals(stop, screen.say)  # after Spark has set its own handler
+            stop_on_signals(stop, screen.say, received)  # after Spark has set its own handler
             screen.say("waiting for messages")
             return found
 
@@ -72,12 +73,19 @@ def run_pipeline(
             f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} to the dead letter",
             err=True,
         )
+    if run.once and received:
+        click.echo("stopped before all was done; the next run goes on there", err=True)
+        raise click.exceptions.Exit(KILLED + received[0])
     if not run.drained:
-        waiting = sum(run.undelivered.values())
-        sinks = ", ".join(f"{sink} {count:,}" for sink, count in run.undelivered.items())
-        text = f"{waiting:,} deliveries wait" + (f": {sinks}" if sinks else "")
-        hint = f"twigcast status {path} shows why; nothing is lost: the next run goes on there"
-        raise TwigcastError("undelivered", text, hint=hint)
+        raise undelivered(run.undelivered, path)
+
+
+def undelivered(counts: dict[str, int], path: Path) -> TwigcastError:
+    """Deliveries that wait, by sink."""
+    sinks = ", ".join(f"{sink} {count:,}" for sink, count in counts.items())
+    text = f"{sum(counts.values()):,} deliveries wait" + (f": {sinks}" if sinks else "")
+    hint = f"twigcast status {path} shows why; nothing is lost: the next run goes on there"
+    return TwigcastError("undelivered", text, hint=hint)
 
 
 class Screen:

@@ -13,6 +13,7 @@ from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
 from twigcast.config.values import Count, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
 from twigcast.limits import Limits
+from twigcast.store.database import HISTORY
 from twigcast.store.urls import check_url, resolve, sqlite_file
 
 _LIMITS = Limits()
@@ -23,6 +24,8 @@ class StoreSettings(Section):
 
     url: str = Field(default="sqlite:///twigcast.db", repr=False)
     """Not in ``repr``: it may hold a password."""
+    history: Duration = HISTORY
+    """For so long it is known what has changed; a run that was away for longer loads everything, as a new one does."""
 
     @field_validator("url")
     @classmethod

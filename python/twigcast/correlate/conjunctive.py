@@ -37,7 +37,7 @@ class _Sql:
         for at, parent in enumerate(template.parents):
             if parent is not None:
                 self.children[parent].append(at)
-        self.tables: list[str] = [f"{relation} t"]
+        self.tables: dict[str, str] = {}
         self.conditions: list[str] = []
 
     def text(self) -> str:
@@ -53,10 +53,21 @@ class _Sql:
         columns += [f"{self.edge(self.first(block))}.docid AS docid{block + 1}" for block in self.others()]
         columns += [f"{self.bound(at)} AS node{at + 1}" for at in range(len(self.template.parents))]
         columns += [f"t.wl{at + 1}" for at in range(links)]
-        return f"SELECT {', '.join(columns)}\nFROM {', '.join(self.tables)}\nWHERE {chr(10).join(self.anded()).strip()}"
+        return f"SELECT {', '.join(columns)} FROM {', '.join(self.in_order())} WHERE {' AND '.join(self.conditions)}"
 
-    def anded(self) -> list[str]:
-        return [self.conditions[0], *(f"  AND {one}" for one in self.conditions[1:])]
+    def in_order(self) -> list[str]:
+        """The tables as they are best joined: the queries; then for each equality what the message has for it, which
+        is little, the values before that are the same, and what these belong to."""
+        order = ["t"]
+        for left, _, right in sorted(self.template.edges, key=lambda edge: edge.op != "="):
+            for at in (left, right) if self.is_current(left) else (right, left):
+                order += [f"b{at + 1}", f"d{at + 1}"] if self.is_current(at) else [f"d{at + 1}", f"b{at + 1}"]
+                above = self.template.parents[at]
+                while above is not None:
+                    order.append(f"b{above + 1}")
+                    above = self.template.parents[above]
+        tables = {"t": self.relation, **self.tables}
+        return [f"{tables[alias]} {alias}" for alias in dict.fromkeys((*order, *tables)) if alias in tables]
 
     def others(self) -> list[int]:
         return [block for block in range(max(self.template.blocks) + 1) if block != self.current]
@@ -93,7 +104,7 @@ class _Sql:
         if self.has_edge(at):
             sliced = at in self.sliced
             table = ("r_r" if current else "r_l") if sliced else ("r_binw" if current else "r_bin")
-            self.tables.append(f"{table} b{at + 1}")
+            self.tables[f"b{at + 1}"] = table
             above = at if parent is None else parent
             self.conditions.append(f"b{at + 1}.var1 = t.var{above + 1}")
             self.conditions.append(f"b{at + 1}.var2 = t.var{at + 1}")
@@ -103,7 +114,7 @@ class _Sql:
             if not current and first != f"b{at + 1}":
                 self.conditions.append(f"b{at + 1}.docid = {first}.docid")
         if at in self.valued or (at in self.sliced and not self.has_edge(at)):
-            self.tables.append(f"{'r_docw' if current else 'r_doc'} d{at + 1}")
+            self.tables[f"d{at + 1}"] = "r_docw" if current else "r_doc"
             self.conditions.append(f"d{at + 1}.node = {self.bound(at)}")
             if not current:
                 self.conditions.append(f"d{at + 1}.docid = {self.edge(self.first(self.template.blocks[at]))}.docid")

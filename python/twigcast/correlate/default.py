@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.correlate.encode import Key, encoded, key_of
-from twigcast.correlation import FOLLOWED, Block, Correlation
+from twigcast.correlate.encode import Key, encoded, in_order, key_of
+from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
@@ -57,23 +57,34 @@ class Blocks:
     def __init__(self, kernel: _kernel.Correlator) -> None:
         self.kernel = kernel
         self._numbers: dict[Key, int] = {}
-        self._keys: dict[int, Key] = {}
+        self._written: dict[int, tuple[Key, list[Block]]] = {}
+        # by block as it is written
+        self._known: dict[Block, tuple[int, tuple[int, ...]]] = {}
         self._streams: dict[str, tuple[int, StepCodes]] = {}
         self._routes: dict[tuple[str, bool], int] = {}
 
-    def add(self, block: Block) -> int:
-        key = key_of(block)
+    def add(self, block: Block) -> tuple[int, tuple[int, ...]]:
+        """The block's number, and those of its variables in the kernel. Raises NotEncodable."""
+        if block in self._known:
+            return self._known[block]
+        ordered, places = in_order(block)
+        key = key_of(ordered)
         number = self._numbers.get(key)
         if number is None:
             stream, codes = self._stream(block.stream)
-            e = encoded(block, codes.__getitem__)
+            e = encoded(ordered, codes.__getitem__)
             number = self.kernel.add_block(stream, e.program, e.constants, e.paths, e.parents)
-            self._numbers[key], self._keys[number] = number, key
-        return number
+            self._numbers[key], self._written[number] = number, (key, [])
+        self._written[number][1].append(block)
+        self._known[block] = number, places
+        return number, places
 
     def remove(self, number: int) -> None:
         self.kernel.remove_block(number)
-        del self._numbers[self._keys.pop(number)]
+        key, blocks = self._written.pop(number)
+        del self._numbers[key]
+        for block in blocks:
+            del self._known[block]
 
     def _stream(self, name: str) -> tuple[int, StepCodes]:
         if name not in self._streams:
@@ -113,14 +124,17 @@ class Default:
         except NotEncodable:
             hint = "name a namespace: {uri}name instead of *:name"
             raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
-        predicates = sorted({(one.left, one.op, one.right) for one in correlation.predicates})
+
+        def place(ref: Ref) -> tuple[int, int]:
+            return ref.block, blocks[ref.block][1][ref.variable]
+
         self.kernel.subscribe(
             number,
-            blocks,
+            [block for block, _ in blocks],
             [link.kind == FOLLOWED for link in correlation.links],
             [link.window for link in correlation.links],
-            predicates,
-            correlation.shown,
+            sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates}),
+            [place(ref) for ref in correlation.shown],
         )
 
     def remove(self, number: int) -> None:
@@ -149,9 +163,9 @@ class Default:
     def too_much(self) -> tuple[int, int] | None:
         """How many messages have been forgotten before their time since the last call, and the subscription that keeps
         them longest."""
-        evicted = self.kernel.stats()["evicted"]
-        widest = self.kernel.widest()
-        if evicted == self._warned or widest is None:
+        evicted = self.kernel.evicted()
+        widest = self.kernel.widest() if evicted != self._warned else None
+        if widest is None:
             return None
         more, self._warned = evicted - self._warned, evicted
         return more, widest[0]
@@ -161,9 +175,10 @@ class Default:
 
     # -- state, for whoever stores it
 
-    def save(self) -> pa.Table:
-        """The messages that later ones may join with: stream, derived, time, label, xml."""
-        state = pa.array(self.kernel.state())
+    def save(self, since: int = 0) -> pa.Table:
+        """The messages that later ones may join with, as they came, from a number (see ``position``) on: stream,
+        derived, time, label, xml."""
+        state = pa.array(self.kernel.state(since))
         names = self.blocks.routes
         routes = state.field("route").to_pylist()
         return pa.table(
@@ -180,6 +195,16 @@ class Default:
             streams, routes = self.columns(batch.column("stream").to_pylist(), batch.column("derived").to_pylist())
             time, label, xml = (batch.column(name) for name in ("time", "label", "xml"))
             self.kernel.restore(streams, routes, time, label, xml, self._limits)
+
+    def reach(self, newest: int | None) -> None:
+        """Time has come this far, whatever messages are there."""
+        if newest is not None:
+            self.kernel.reach(newest)
+
+    @property
+    def position(self) -> tuple[int, int | None, int | None]:
+        """The number of the next message, the time of the newest one, and that of the oldest one that is kept."""
+        return self.kernel.position()
 
     def columns(self, streams: list[str], derived: list[bool]) -> tuple[list[list[int]], pa.Array]:
         """Streams by route, and the routes of rows, as the kernel takes them."""

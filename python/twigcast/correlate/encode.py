@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twigcast.correlation import Block
 from twigcast.pattern import And, Exists, Node, Or, Step, Twig
@@ -11,6 +11,7 @@ from twigcast.plan.encode import encode
 from twigcast.plan.slots import slotted
 
 Key = tuple[str, tuple[tuple[int | None, Twig], ...]]
+"""What tells blocks apart: not the names of their variables, nor the order of branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,26 @@ class Encoded:
     parents: list[int]
 
 
+def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
+    """The block with its branches in a fixed order, and the new numbers of its variables by their old ones."""
+    texts = [""] * len(block.variables)
+    for at in reversed(range(len(block.variables))):
+        branches = sorted(texts[child] for child in block.children(at))
+        texts[at] = f"{_twig(block, at)}({','.join(branches)})"
+    order: list[int] = []
+    pending = [0]
+    while pending:
+        order.append(pending.pop())
+        pending += sorted(block.children(order[-1]), key=lambda child: texts[child], reverse=True)
+    number = {old: new for new, old in enumerate(order)}
+    variables = []
+    for old in order:
+        one = block.variables[old]
+        variables.append(replace(one, parent=None if one.parent is None else number[one.parent]))
+    return Block(block.stream, tuple(variables), number[block.root]), tuple(number[old] for old in sorted(number))
+
+
 def key_of(block: Block) -> Key:
-    """What tells blocks apart: not the names of their variables."""
     return block.stream, tuple((one.parent, _twig(block, at)) for at, one in enumerate(block.variables))
 
 

@@ -226,3 +226,13 @@ def _backend(strategy: str, lateness: int | None, max_bytes: int, limits: Limits
     from twigcast.correlate.others import Other
 
     return Other(strategy, lateness=lateness, limits=limits)
+
+
+def check_correlation(result: str, stream: str | None) -> None:
+    """What a correlation has no use for."""
+    if result != "match":
+        hint = 'leave "result" out: a correlation always gives the message it makes'
+        raise OptionError("bad-result", f"a correlation has no {result}", hint=hint)
+    if stream is not None:
+        hint = 'leave "stream" out: the query names its streams, as in S//a'
+        raise OptionError("bad-stream", "a correlation reads the streams that its blocks name", hint=hint)

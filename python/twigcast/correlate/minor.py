@@ -7,7 +7,7 @@ branch that was cut off becomes a filter on the node above it, a node between tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge, join_graph
@@ -28,8 +28,9 @@ def kept_nodes(graph: JoinGraph) -> list[int]:
     return [at for at in range(len(graph.nodes)) if at in joined or below[at] > 1]
 
 
-def minor(graph: JoinGraph) -> JoinGraph:
-    kept = kept_nodes(graph)
+def minor(graph: JoinGraph, kept: Sequence[int] | None = None) -> JoinGraph:
+    """``kept``: if it is known which nodes stay."""
+    kept = kept_nodes(graph) if kept is None else kept
     numbers = {at: number for number, at in enumerate(kept)}
     nodes: list[GraphNode] = []
     for at in kept:
@@ -54,34 +55,32 @@ class PatternNode:
 def patterns(correlation: Correlation) -> tuple[JoinGraph, tuple[PatternNode, ...]]:
     """The minor of a query's join graph, and the pattern of each of its nodes."""
     graph = join_graph(correlation)
-    small = minor(graph)
-    kept = set(kept_nodes(graph))
+    kept = kept_nodes(graph)
     twigs: list[Twig] = []
-    for node in graph.nodes:
-        assert node.label is not None
-        twig = correlation.variable(node.label).path.twig
-        assert twig is not None
-        twigs.append(twig)
-    children = graph.children()
-    live = _live(graph, kept)
-    for at in reversed(range(len(graph.nodes))):
-        for child in children[at]:
-            if not live[child]:
-                twigs[at] = _filtered(twigs[at], twigs[child])
-    numbers = {at: number for number, at in enumerate(sorted(kept))}
+    for block in correlation.blocks:
+        for variable in block.variables:
+            assert variable.path.twig is not None
+            twigs.append(variable.path.twig)
+    numbers = {at: number for number, at in enumerate(kept)}
+    if len(kept) < len(twigs):
+        live = _live(graph, numbers)
+        for at in reversed(range(len(twigs))):
+            above = graph.nodes[at].parent
+            if not live[at] and above is not None:
+                twigs[above] = _filtered(twigs[above], twigs[at])
     made: list[PatternNode] = []
-    for at in sorted(kept):
-        twig, above = twigs[at], graph.nodes[at].parent
+    for at in kept:
+        node = graph.nodes[at]
+        assert node.label is not None
+        twig, above = twigs[at], node.parent
         while above is not None and above not in numbers:
             twig = Twig((*twigs[above].nodes, *twig.nodes))
             above = graph.nodes[above].parent
-        label = graph.nodes[at].label
-        assert label is not None
-        made.append(PatternNode(label, None if above is None else numbers[above], twig))
-    return small, tuple(made)
+        made.append(PatternNode(node.label, None if above is None else numbers[above], twig))
+    return minor(graph, kept), tuple(made)
 
 
-def _live(graph: JoinGraph, kept: set[int]) -> list[bool]:
+def _live(graph: JoinGraph, kept: Container[int]) -> list[bool]:
     live = [at in kept for at in range(len(graph.nodes))]
     for at in reversed(range(len(graph.nodes))):
         parent = graph.nodes[at].parent
@@ -97,7 +96,3 @@ def _filtered(twig: Twig, branch: Twig) -> Twig:
         return twig
     last = with_filters(twig.nodes[-1], exists(branch))
     return twig if last is None else Twig((*twig.nodes[:-1], last))
-
-
-def block_nodes(nodes: Sequence[GraphNode], block: int) -> list[int]:
-    return [at for at, node in enumerate(nodes) if node.block == block]

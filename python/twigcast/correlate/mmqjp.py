@@ -5,20 +5,21 @@ Algorithm 1 evaluates the templates, Algorithm 2 keeps the state, Algorithm 3 ma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from twigcast.correlate.bindings import in_time, rows, shown_nodes, wanted
+from twigcast.correlate.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.correlate.conjunctive import conjunctive_query, template_columns
 from twigcast.correlate.minor import PatternNode, patterns
 from twigcast.correlate.strategy import Arrival, Joined
 from twigcast.correlate.template import Template, template_of
 from twigcast.correlate.variables import Variables
 from twigcast.correlate.witnesses import Witnesses, witnesses
-from twigcast.correlation import Correlation
+from twigcast.correlation import FOLLOWED, Block, Correlation
 from twigcast.errors import OptionError
 from twigcast.transform.nodes import Message
 
@@ -40,6 +41,8 @@ class _Query:
     template: Template | None
     since: int
     """The last message before it came: it sees those after (SEMANTICS 24)."""
+    blocks: tuple[int, ...]
+    """The number of each of its blocks, by what is wanted of them: many queries have the same."""
 
 
 @dataclass(slots=True)
@@ -47,8 +50,17 @@ class _Family:
     """The queries of one template; ``relation`` is the name of its R_T."""
 
     relation: str
-    size: int = 0
+    links: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """How many of its queries have which kinds of links."""
     fresh: list[tuple[int | None, ...]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Trees:
+    """Messages read again while one is processed, and the bindings of blocks in them."""
+
+    messages: dict[int, Message]
+    rows: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
 
 
 class Mmqjp:
@@ -63,6 +75,8 @@ class Mmqjp:
         self.queries: dict[int, _Query] = {}
         self.families: dict[Template, _Family] = {}
         self._single: set[int] = set()
+        self._blocks: dict[tuple[Block, tuple[int, ...]], int] = {}
+        self._newest: int | None = None
         self._made = 0
         self._last = -1
         self._times: dict[int, int] = {}
@@ -73,7 +87,7 @@ class Mmqjp:
     def add(self, query: int, correlation: Correlation) -> None:
         graph, nodes = patterns(correlation)
         if not correlation.links:
-            self.queries[query] = _Query(correlation, (), set(), (), None, self._last)
+            self.queries[query] = _Query(correlation, (), set(), (), None, self._last, ())
             self._single.add(query)
             return
         compared = graph.joined
@@ -87,8 +101,10 @@ class Mmqjp:
             self.connection.execute(f"CREATE TABLE {family.relation} ({columns})")
         windows = [link.window for link in correlation.links]
         family.fresh.append((query, *(variables[at] for at in order), *windows))
-        family.size += 1
-        self.queries[query] = _Query(correlation, nodes, compared, variables, template, self._last)
+        family.links[_kinds(correlation)] += 1
+        asked = [(block, wanted(correlation, at)) for at, block in enumerate(correlation.blocks)]
+        blocks = tuple(self._blocks.setdefault(one, len(self._blocks)) for one in asked)
+        self.queries[query] = _Query(correlation, nodes, compared, variables, template, self._last, blocks)
 
     def remove(self, query: int) -> None:
         known = self.queries.pop(query)
@@ -99,8 +115,8 @@ class Mmqjp:
         family = self.families[known.template]
         self._load(family, known.template)
         self.connection.execute(f"DELETE FROM {family.relation} WHERE qid = ?", [query])
-        family.size -= 1
-        if family.size == 0:
+        family.links -= Counter([_kinds(known.correlation)])
+        if not family.links:
             self.connection.execute(f"DROP TABLE {family.relation}")
             del self.families[known.template]
 
@@ -119,7 +135,7 @@ class Mmqjp:
     def process(self, arrival: Arrival) -> list[Joined]:
         """Algorithm 1."""
         message = Message(arrival.xml)
-        trees = {arrival.number: message}
+        trees = _Trees({arrival.number: message})
         self._times[arrival.number] = arrival.time
         found = self._of_one_block(arrival, message)
         witnessed = self.witness(arrival, message)
@@ -127,15 +143,23 @@ class Mmqjp:
             self.load_witnesses(witnessed)
             for template, family in self.families.items():
                 self._load(family, template)
-                for current in range(max(template.blocks) + 1):
+                for current in self._places(template, family, arrival):
                     pairs = self.matched(template, family, current)
                     found += self.results(pairs, current, arrival.number, trees)
             self.keep(arrival)
             self._xml[arrival.number] = arrival.xml
         else:
             del self._times[arrival.number]
+        self._newest = arrival.time if self._newest is None else max(self._newest, arrival.time)
         self._last = max(self._last, arrival.number)
         return sorted(found)
+
+    def _places(self, template: Template, family: _Family, arrival: Arrival) -> list[int]:
+        """The blocks that the message may be: while messages come in order, what follows it is not there yet."""
+        blocks = range(max(template.blocks) + 1)
+        if self._newest is not None and arrival.time < self._newest:
+            return list(blocks)
+        return [block for block in blocks if any(FOLLOWED not in kinds[block:] for kinds in family.links)]
 
     def witness(self, arrival: Arrival, message: Message) -> Witnesses:
         return witnesses(self.variables, arrival, message)
@@ -171,9 +195,7 @@ class Mmqjp:
         self.connection.execute(f"INSERT INTO r_doc SELECT {number}, node, str, num FROM r_docw")
         self.connection.execute("INSERT INTO r_docts VALUES (?, ?)", [number, arrival.time])
 
-    def results(
-        self, pairs: Sequence[tuple[int, ...]], current: int, number: int, trees: dict[int, Message]
-    ) -> list[Joined]:
+    def results(self, pairs: Sequence[tuple[int, ...]], current: int, number: int, trees: _Trees) -> list[Joined]:
         """Algorithm 3: what is within its windows, and the nodes that SELECT shows."""
         found: list[Joined] = []
         for qid, *others in pairs:
@@ -184,13 +206,19 @@ class Mmqjp:
             links = query.correlation.links
             if not in_time(links, [self._times[one] for one in messages]):
                 continue
-            every = []
-            for at, (block, one) in enumerate(zip(query.correlation.blocks, messages, strict=True)):
-                if one not in trees:
-                    trees[one] = Message(self._xml[one])
-                every.append(rows(block, wanted(query.correlation, at), trees[one]))
+            every = [self._rows(query, at, one, trees) for at, one in enumerate(messages)]
             found += [Joined(qid, messages, nodes) for nodes in shown_nodes(query.correlation, every)]
         return found
+
+    def _rows(self, query: _Query, at: int, number: int, trees: _Trees) -> list[Row]:
+        key = query.blocks[at], number
+        known = trees.rows.get(key)
+        if known is None:
+            message = trees.messages.get(number)
+            if message is None:
+                message = trees.messages[number] = Message(self._xml[number])
+            known = trees.rows[key] = rows(query.correlation.blocks[at], wanted(query.correlation, at), message)
+        return known
 
     def _of_one_block(self, arrival: Arrival, message: Message) -> list[Joined]:
         found: list[Joined] = []
@@ -216,6 +244,10 @@ class Mmqjp:
         self.connection.execute("DELETE FROM r_docts WHERE ts < ?", [before])
 
 
+def _kinds(correlation: Correlation) -> tuple[str, ...]:
+    return tuple(link.kind for link in correlation.links)
+
+
 def _connect() -> Any:
     try:
         import duckdb
@@ -223,4 +255,5 @@ def _connect() -> Any:
         raise OptionError(
             "no-duckdb", "this strategy runs on DuckDB, which is not installed", hint="pip install twigcast[duckdb]"
         ) from None
-    return duckdb.connect(":memory:", config={"threads": 1})
+    # Joins are written in the order they are to be done in: what makes it good is known here and not from statistics.
+    return duckdb.connect(":memory:", config={"threads": 1, "disabled_optimizers": "join_order"})

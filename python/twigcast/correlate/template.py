@@ -8,8 +8,9 @@ taken for interchangeable; were they not, two templates would stand for one, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from twigcast.correlate.graph import JoinGraph, ValueEdge
+from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class Template:
 
 def template_of(graph: JoinGraph) -> tuple[Template, tuple[int, ...]]:
     """The template of a minor, and the node that each of its meta-variables stands for."""
+    nodes = tuple(GraphNode(node.block, node.parent) for node in graph.nodes)
+    return _template_of(JoinGraph(nodes, graph.edges))
+
+
+@lru_cache(100_000)
+def _template_of(graph: JoinGraph) -> tuple[Template, tuple[int, ...]]:
     order = canonical_order(graph, [node.block for node in graph.nodes])
     number = {at: new for new, at in enumerate(order)}
     parents = [graph.nodes[at].parent for at in order]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from twigcast.correlate.minor import PatternNode
 from twigcast.correlation import Correlation
-from twigcast.pattern import Twig
+from twigcast.pattern import Node, Twig
 
 
 @dataclass(slots=True)
@@ -62,6 +62,27 @@ class Variables:
                 del self.shared[number], self._numbers[shared.stream, shared.parent, shared.twig]
                 if shared.parent is not None:
                     self.shared[shared.parent].children.remove(number)
+
+    def find(self, correlation: Correlation, nodes: tuple[PatternNode, ...]) -> list[int]:
+        """Those of a minor's variables that are there already."""
+        numbers: list[int | None] = []
+        for node in nodes:
+            parent = None if node.parent is None else numbers[node.parent]
+            lost = node.parent is not None and parent is None
+            key = correlation.blocks[node.ref.block].stream, parent, node.twig
+            numbers.append(None if lost else self._numbers.get(key))
+        return [number for number in numbers if number is not None]
+
+    def pattern(self, number: int) -> str:
+        """The way from the document, as one path."""
+        nodes: list[Node] = []
+        at: int | None = number
+        while at is not None:
+            shared = self.shared[at]
+            nodes[:0] = shared.twig.nodes
+            at = shared.parent
+        text = str(Twig(tuple(nodes)))
+        return text[1:] if text.startswith(".") else f"/{text}"
 
     def _count(self, number: int, by: int, compared: bool, alone: bool) -> None:
         shared = self.shared[number]

@@ -18,8 +18,9 @@ class Witnesses:
         self._kernel = _kernel.Correlator()
         self._blocks = Blocks(self._kernel)
 
-    def add(self, block: Block) -> int:
-        """Raises NotEncodable where the kernel has no word for a step."""
+    def add(self, block: Block) -> tuple[int, tuple[int, ...]]:
+        """The number of the block, and those that its variables have here. Raises NotEncodable where the kernel has no
+        word for a step."""
         return self._blocks.add(block)
 
     def of(self, stream: str, xml: bytes, *, derived: bool = False) -> tuple[pa.StructArray, pa.StructArray]:

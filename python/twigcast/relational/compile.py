@@ -28,12 +28,15 @@ from twigcast.pattern import (
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan, alternatives
 from twigcast.plan.slots import Slot
+from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
 from twigcast.shape import Template
 
 EXISTS = "exists"
+IN = "in"
+"""That a column of reference data has the value."""
 _NUMERIC = {"=": "==", "!=": "!=="}
-EQUALITIES = ("=", "==")
+EQUALITIES = ("=", "==", IN)
 # Conjunctions of one subscription; each is a chain of its own in the tables.
 MAX_ALTERNATIVES = 64
 
@@ -101,6 +104,10 @@ def rows(conjunction: Conjunction, constants: Sequence[str | float]) -> list[Row
             constant = constants[slot.index]
             if isinstance(constant, str):
                 value = constant
+                if value.startswith(REFERENCE):
+                    if op != "=":
+                        raise Refused("reference")
+                    op, value = IN, value.removeprefix(REFERENCE)
             elif math.isnan(constant):
                 # nothing compares with NaN, and everything differs from it
                 if op != "!==":
@@ -200,7 +207,7 @@ def _conjunction(way: _Way) -> Conjunction:
 
 
 def _order(test: Test) -> tuple[int, str, str]:
-    stage = {"=": 0, "==": 1, EXISTS: 4, "!=": 3, "!==": 3}.get(test.op, 2)
+    stage = {IN: 1, "=": 0, "==": 1, EXISTS: 4, "!=": 3, "!==": 3}.get(test.op, 2)
     return stage, test.path, test.op
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -24,6 +25,9 @@ class Database(Protocol):
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None: ...
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    def table(self, name: str) -> pa.Table:
+        """All of a table."""
 
     def insert(self, table: str, rows: pa.Table) -> None:
         """Appends rows, by the names of their columns."""
@@ -53,7 +57,7 @@ def script(name: str) -> Iterator[str]:
 
 
 def open_database(url: str | None, *, threads: int | None = None) -> Database:
-    """``duckdb:///file`` or ``duckdb://`` (in memory), ``postgresql://…``; None is DuckDB in memory."""
+    """``duckdb:///file`` or ``duckdb://`` (in memory), ``postgresql://…``, ``spark``; None is DuckDB in memory."""
     if url is None or url.startswith("duckdb:"):
         _need("duckdb", "duckdb")
         from twigcast.relational.duckdb_database import DuckDB
@@ -64,10 +68,16 @@ def open_database(url: str | None, *, threads: int | None = None) -> Database:
         from twigcast.relational.postgresql_database import PostgreSQL
 
         return PostgreSQL(url)
+    if url == "spark":
+        _need("pyspark", "spark")
+        _need("duckdb", "duckdb")
+        # by name: what is above this layer may know of it, not the other way round
+        database: Database = import_module("twigcast.spark.relational").SparkSQL()
+        return database
     raise OptionError(
         "bad-database",
         f"{url!r} names no database",
-        hint="use duckdb:///file.db or postgresql://user@host/name",
+        hint="use duckdb:///file.db, postgresql://user@host/name or spark",
     )
 
 

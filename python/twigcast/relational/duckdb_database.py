@@ -41,6 +41,10 @@ class DuckDB:
             found: list[tuple[Any, ...]] = self._connection.execute(sql, list(parameters)).fetchall()
             return found
 
+    def table(self, name: str) -> pa.Table:
+        with self._lock, _told():
+            return self._connection.sql(f"SELECT * FROM {name}").to_arrow_table()
+
     def insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(rows.column_names)
         with self._lock, _told(), self._registered("inserted_rows", rows):

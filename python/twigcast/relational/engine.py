@@ -11,20 +11,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import DIALECTS, Subscription, SubscriptionId, _check, _columns, _message
+from twigcast.engine import DIALECTS, Failure, Subscription, SubscriptionId, _check, _columns, _message
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.relational import compile as compiling
+from twigcast.relational import reference as references
 from twigcast.relational.cost import Cost, choose, measure
 from twigcast.relational.database import Database, open_database
 from twigcast.relational.load import Conjunction, Loader, Predicate, delete_conjunction
 from twigcast.relational.migrate import create, migrate
 from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
+from twigcast.relational.refuse import Refused, refusal
 from twigcast.relational.state import Points, State, br_info
-from twigcast.relational.statements import Layout, match_statement
+from twigcast.relational.statements import Dialect, Layout, match_statement
 from twigcast.results import Selected, check_result
 from twigcast.shape import Shapes, Template, scope_of
 
@@ -95,6 +97,11 @@ class RelationalEngine:
         )
         return [number for (number,) in found]
 
+    def numbers(self) -> Iterator[tuple[int, SubscriptionId]]:
+        """The numbers of the subscriptions, in the order in which they came, and their ids."""
+        for number, id, whole in self.database.rows("SELECT number, id, whole FROM query_subscription ORDER BY number"):
+            yield number, int(id) if whole else id
+
     def subscriptions(self) -> Iterator[Subscription]:
         """All of them, in the order in which they came."""
         for id, whole, query, scope in self.database.rows(
@@ -124,6 +131,7 @@ class RelationalEngine:
         default_namespace: str | None = None,
         dialect: str = "w3c",
         result: str = "match",
+        deliver_empty: bool = False,
     ) -> SubscriptionId:
         """Adds one subscription and returns its id, which is the next free number if none is given."""
         with self._lock:
@@ -131,7 +139,7 @@ class RelationalEngine:
                 id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1
                 while id in self:
                     id += 1
-            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result)])
+            self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty)])
         return id
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> None:
@@ -169,7 +177,8 @@ class RelationalEngine:
         """The plan, by what the first of the subscriptions look like; once there are some, it stays."""
         if not len(self):
             self._auto = False
-            best = choose(measure([rows for s in subscriptions[:1000] for rows in self.compile(s)], self.plan))
+            sample = [rows for s in subscriptions[:1000] for rows in self.compile(s)]
+            best = choose(measure(sample, self.plan, len(subscriptions)))
             if best != self.plan.name:
                 self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
         self._auto = False
@@ -191,14 +200,41 @@ class RelationalEngine:
             raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
         check_namespaces(s.namespaces, s.default_namespace)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        template, constants = self._shapes.split(s.query, scope_of(namespaces, s.default_namespace, s.dialect))
+        query = s.query
+        if "$" in query:
+            query = references.as_literals(query, self._references())
+        template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
         found = self._compiled.get(template)
         if found is None:
             found = compiling.conjunctions(template, s.query, namespaces)
             if template.kept:
                 self._compiled[template] = found
-        made = (compiling.rows(conjunction, constants) for conjunction in found)
+        try:
+            made = [compiling.rows(conjunction, constants) for conjunction in found]
+            if query is not s.query and references.named(query) != references.used(made):
+                raise Refused("reference")
+        except Refused as error:
+            raise refusal(error.what, query, namespaces) from None
         return [rows for rows in made if rows is not None]
+
+    def _references(self) -> list[str]:
+        return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
+
+    def register(self, name: str, data: Any) -> None:
+        """Reference data for ``path = $name.column``: a CSV or Parquet file, a table of Arrow, pandas or Spark, or
+        ``table:NAME``, a table of the database. Registered again, it takes the place of the old one."""
+        columns = references.columns_of(name, data, self.database)
+        with self._lock, self.database.change():
+            for reference in self._references():
+                if reference.startswith(f"{name}."):
+                    self.database.execute("DELETE FROM reference_value WHERE reference = ?", [reference])
+                    self.database.execute("DELETE FROM reference_column WHERE reference = ?", [reference])
+            texts = pa.array(list(columns), pa.string())
+            self.database.insert("reference_column", pa.table({"reference": texts}))
+            for reference, values in columns.items():
+                names = pa.array([reference] * len(values), pa.string())
+                self.database.insert("reference_value", pa.table({"reference": names, "value": values}))
+            self.database.execute("UPDATE relational_meta SET changes = changes + 1")
 
     def check(self, s: Subscription) -> None:
         """Raises what ``add`` would raise for its query."""
@@ -358,7 +394,8 @@ class RelationalEngine:
             _check((error["code"], error["text"], error["line"], error["column"], error["offset"]))
         return self.ids_of(found.column("number").to_pylist())
 
-    def select(self, xml: bytes) -> list[Selected]:
+    def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
+        """As ``Engine.select`` has it; joins try every subscription, so there are no failures."""
         return [Selected(id) for id in self.match(xml)]
 
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -414,8 +451,30 @@ class RelationalEngine:
             self._state = None
             raise
 
-    def statement(self) -> str:
-        """The SQL that matches a batch, for what is in the tables now."""
+    def learn(self, tag_paths: Iterable[str]) -> None:
+        """Enters tag paths that were seen elsewhere."""
+        texts = list(tag_paths)
+        with self._lock:
+            while True:
+                state = self._current()
+                for text in texts:
+                    state.shredder.add_tag_path(text)
+                news = state.shredder.news()
+                if not (news[0] or news[1]):
+                    return
+                self._write(state, news)
+
+    def named(self) -> pa.Table:
+        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        rows = list(self.numbers())
+        is_whole = all(isinstance(id, int) for _, id in rows)
+        ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
+        return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
+
+    def statement(self, dialect: Dialect | None = None) -> str:
+        """The SQL that matches a batch, for what is in the tables now; in another dialect, if it runs elsewhere."""
+        if dialect is not None:
+            return match_statement(dialect, self._layout())
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._statement is None or self._statement[0] != changes:
             self._statement = changes, match_statement(self.database.dialect, self._layout())
@@ -432,13 +491,15 @@ class RelationalEngine:
                 "SELECT u.shape, s.signature, count(*) AS n FROM predicate_unroll u JOIN unroll_shape s"
                 " ON s.shape = u.shape GROUP BY u.shape, s.signature ORDER BY n DESC, u.shape"
             )
-            shapes = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
+            large = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
+            shapes = [one for one in large if not one[1].endswith(compiling.IN)]
             others = len(counts) > len(shapes)
         return Layout(
             unroll=self.plan.unroll if self.plan.unrolls else 0,
             chains=some("query_predicate"),
             branches=some("query_branch_point"),
             alternatives=some("query_alternative"),
+            references=some("reference_value"),
             shapes=tuple(shapes),
             others=others,
         )

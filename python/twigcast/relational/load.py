@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from twigcast.relational.compile import EQUALITIES, IN
 from twigcast.relational.database import Database
 from twigcast.relational.plans import Plan
 from twigcast.relational.statements import signature_of
@@ -108,17 +109,17 @@ class Loader:
         rests: list[tuple[int, int, Sequence[Predicate]]] = []
         fresh: list[tuple[int, str]] = []
         for sub, predicates in conjunctions:
-            head = predicates[:k]
+            head, rest = _parted(predicates, k)
             signature = signature_of([(p.path, p.op) for p in head])
             shape = self._shapes.get(signature)
             if shape is None:
                 shape = self._shapes[signature] = len(self._shapes) + 1
                 fresh.append((shape, signature))
             chain = 0
-            if len(predicates) > k:
+            if rest:
                 chain = self.next_id
                 self.next_id += 1
-                rests.append((sub, chain, predicates[k:]))
+                rests.append((sub, chain, rest))
             row: list[object] = [sub, shape, chain, not chain]
             for p in head:
                 row += p
@@ -227,6 +228,18 @@ class Loader:
                     bound = bounds[at] if at < len(bounds) else float("inf")
                 return [*predicates[:i], p._replace(number=bound), *predicates[i + 1 :], p]
         return predicates
+
+
+def _parted(predicates: list[Predicate], k: int) -> tuple[list[Predicate], list[Predicate]]:
+    """What goes into an unrolled row, and what is left for a chain: reference data, but as the first predicate."""
+    references = [p for p in predicates if p.op == IN]
+    if not references:
+        return predicates[:k], predicates[k:]
+    others = [p for p in predicates if p.op != IN]
+    if not others:
+        return references[:1], references[1:]
+    equal = [p for p in others[k:] if p.op in EQUALITIES]
+    return others[:k], [*references, *equal, *(p for p in others[k:] if p not in equal)]
 
 
 def delete_conjunction(database: Database, sub_id: int) -> None:

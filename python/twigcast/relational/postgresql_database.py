@@ -44,6 +44,24 @@ class PostgreSQL:
         with self._lock, _told():
             return self._connection.execute(_placed(sql, parameters), list(parameters) or None).fetchall()
 
+    def table(self, name: str) -> pa.Table:
+        types: dict[str, Any] = {
+            "integer": pa.int32(),
+            "bigint": pa.int64(),
+            "boolean": pa.bool_(),
+            "text": pa.string(),
+        }
+        types |= {"double precision": pa.float64(), "integer[]": pa.list_(pa.int32())}
+        columns = self.rows(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+            " WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            [name],
+        )
+        rows = self.rows(f"SELECT * FROM {name}")
+        cells = zip(*rows, strict=True) if rows else ([] for _ in columns)
+        arrays = [pa.array(column, types[kind]) for column, (_, kind) in zip(cells, columns, strict=True)]
+        return pa.Table.from_arrays(arrays, [name for name, _ in columns])
+
     def insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(rows.column_names)
         statement: Any = f"COPY {table} ({names}) FROM STDIN"

@@ -64,6 +64,8 @@ def _reason(what: object) -> tuple[str, _Is]:
             return "a test of the node itself has no column in the tables", _self
         case "document":
             return "the value of the whole document is not in the tables", lambda _: False
+        case "reference":
+            return "a value is compared with reference data by = only", lambda _: False
         case "alternatives":
             return "the query has too many alternatives: each is a subscription of its own in the tables", _ors
         case Step(kind="node"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from twigcast.relational.compile import EQUALITIES, EXISTS
+from twigcast.relational.compile import EQUALITIES, EXISTS, IN
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Dialect:
     br_pred: str
     same: str
     """That ``{a}`` and ``{b}`` are the same string, so that an index finds the one by the other."""
+    double: str
     any: str
     """Whether ``{condition}`` holds for some row of the group."""
 
@@ -42,6 +43,7 @@ DUCKDB = Dialect(
     nodes="list_transform({positions}, lambda p: {idpath}[p])",
     br_pred="br_pred",
     same="{a} = {b}",
+    double="DOUBLE",
     any="bool_or({condition})",
 )
 POSTGRESQL = Dialect(
@@ -52,6 +54,7 @@ POSTGRESQL = Dialect(
     nodes="ARRAY(SELECT {idpath}[p] FROM unnest({positions}) WITH ORDINALITY AS t (p, o) ORDER BY o)",
     br_pred="twigcast_br_pred",
     same="md5({a}) = md5({b}) AND {a} = {b}",
+    double="DOUBLE PRECISION",
     any="bool_or({condition})",
 )
 SPARK = Dialect(
@@ -62,6 +65,7 @@ SPARK = Dialect(
     nodes="transform({positions}, p -> element_at({idpath}, p))",
     br_pred="br_pred",
     same="{a} = {b}",
+    double="DOUBLE",
     any="bool_or({condition})",
 )
 
@@ -80,6 +84,8 @@ class Layout:
     """There are rows in query_branch_point."""
     alternatives: bool = True
     """There are rows in query_alternative."""
+    references: bool = False
+    """There is reference data."""
     shapes: tuple[tuple[int, str], ...] = ()
     """Shapes of unrolled rows that have a join of their own: number and signature."""
     others: bool = True
@@ -87,7 +93,7 @@ class Layout:
 
 
 def match_statement(d: Dialect, layout: Layout) -> str:
-    tables = dict(_values(d))
+    tables = dict(_values(d, layout.references))
     found: list[str] = []
     rests: list[str] = []
     if layout.unroll:
@@ -110,7 +116,7 @@ def match_statement(d: Dialect, layout: Layout) -> str:
     tables["candidate (event_id, sub_id)"] = "\nUNION ALL\n".join(found)
     result = "candidate"
     if layout.branches:
-        tables["met"] = _met(d)
+        tables["met"] = _met(d, layout.references)
         tables["matched (event_id, sub_id)"] = (
             "SELECT event_id, sub_id FROM candidate WHERE sub_id NOT IN (SELECT sub_id FROM query_branch_point)\n"
             "UNION ALL\nSELECT event_id, sub_id FROM met"
@@ -142,7 +148,7 @@ def _indent(text: str) -> str:
     return "\n".join("    " + line for line in text.split("\n"))
 
 
-def _values(d: Dialect) -> Iterator[tuple[str, str]]:
+def _values(d: Dialect, references: bool) -> Iterator[tuple[str, str]]:
     yield (
         "path_value",
         (
@@ -158,11 +164,20 @@ def _values(d: Dialect) -> Iterator[tuple[str, str]]:
     yield (
         "path_equal",
         (
-            "SELECT DISTINCT event_id, linear_path_id, '=' AS op, value, CAST(0 AS DOUBLE PRECISION) AS number\n"
+            f"SELECT DISTINCT event_id, linear_path_id, '=' AS op, value, CAST(0 AS {d.double}) AS number\n"
             "FROM path_value WHERE value IS NOT NULL\nUNION ALL\n"
             "SELECT DISTINCT event_id, linear_path_id, '==' AS op, '' AS value, number\n"
-            "FROM path_value WHERE number IS NOT NULL"
+            "FROM path_value WHERE number IS NOT NULL" + _enriched(d) * references
         ),
+    )
+
+
+def _enriched(d: Dialect) -> str:
+    """The enriched message (§3.1): which columns of reference data have a value is one more of its values."""
+    return (
+        f"\nUNION ALL\nSELECT DISTINCT v.event_id, v.linear_path_id, '{IN}' AS op, r.reference AS value,"
+        f" CAST(0 AS {d.double}) AS number\n"
+        f"FROM path_value v JOIN reference_value r ON {d.same.format(a='r.value', b='v.value')}"
     )
 
 
@@ -221,13 +236,14 @@ def _node_test(q: str, v: str) -> str:
 
 
 def _equal(d: Dialect, seeds: Sequence[str]) -> str:
-    """The first stage: equalities. The recursion stops where a chain ends or goes on with other predicates."""
+    """The first stage: equalities. The recursion stops where a chain ends or goes on with other predicates. A chain has
+    one way to each of its predicates, and a message one row for each path and value: nothing comes twice."""
     seed = "\nUNION ALL\n".join(seeds)
     if len(seeds) > 1:
         seed = f"SELECT * FROM (\n{_indent(seed)}\n) AS seed"
     seed = f"SELECT event_id, chain_id, FALSE FROM (\n{_indent(seed)}\n) AS start (event_id, chain_id)"
     return (
-        f"{seed}\nUNION\n"
+        f"{seed}\nUNION ALL\n"
         "SELECT e.event_id, q.chain_id, q.final\nFROM equal e\n"
         "JOIN path_equal v ON v.event_id = e.event_id\n"
         "JOIN query_predicate q ON q.pre_id = e.chain_id AND q.linear_path_id = v.linear_path_id AND q.op = v.op\n"
@@ -239,7 +255,7 @@ def _equal(d: Dialect, seeds: Sequence[str]) -> str:
 def _other(d: Dialect) -> str:
     test = _case(_tests(d, "v.", "q.value", "q.number"), "q.op")
     return (
-        "SELECT event_id, chain_id, final FROM equal WHERE NOT final\nUNION\n"
+        "SELECT event_id, chain_id, final FROM equal WHERE NOT final\nUNION ALL\n"
         "SELECT o.event_id, q.chain_id, q.final\nFROM other o\n"
         f"JOIN query_predicate q ON q.pre_id = o.chain_id AND q.op NOT IN {_EQUAL}\n"
         "JOIN path_summary v ON v.event_id = o.event_id AND v.linear_path_id = q.linear_path_id\n"
@@ -326,14 +342,19 @@ def _unrolled(d: Dialect, layout: Layout) -> str:
     return f"SELECT event_id, sub_id, chain_id, final FROM (\n{_indent(body)}\n) AS u"
 
 
-def _met(d: Dialect) -> str:
+def _met(d: Dialect, references: bool) -> str:
+    join = (
+        f"LEFT JOIN reference_value r ON b.op = '{IN}' AND r.reference = b.value"
+        f" AND {d.same.format(a='r.value', b='v.value')}\n"
+    )
+    refers = f"WHERE b.op = '{IN}' AND r.value IS NOT NULL OR " if references else "WHERE "
     nodes = d.nodes.format(positions="t.bp_position", idpath="v.idpath")
     rows = (
         f"SELECT c.event_id, c.sub_id, b.branch, t.points, {nodes} AS nodes\nFROM candidate c\n"
         "JOIN query_branch_point b ON b.sub_id = c.sub_id\n"
         "JOIN path_value v ON v.event_id = c.event_id AND v.linear_path_id = b.linear_path_id\n"
         "JOIN tagpath_br_info t ON t.tagpath_id = v.tagpath_id AND t.br_info_id = b.br_info_id\n"
-        f"WHERE {_node_test('b', 'v')}"
+        f"{join * references}{refers}{_node_test('b', 'v')}"
     )
     grouped = (
         "SELECT event_id, sub_id, "

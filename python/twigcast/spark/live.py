@@ -79,6 +79,8 @@ class LiveSet:
         folder.mkdir(parents=True)
         self._shards = [_Shard(folder, number, limits or Limits(), ship) for number in range(shards)]
         self._version = -1
+        self.correlations: dict[str, SubscriptionRecord] = {}
+        """Those of the newest version: they have a query of Spark of their own."""
         self.failing: str | None = None
         """What the store last said, while it cannot be reached."""
 
@@ -106,7 +108,15 @@ class LiveSet:
                 shard.publish()
             self._version = version
         elif self._store.version != self._version:
-            changes = self._store.changes(self._version)
+            try:
+                changes = self._store.changes(self._version)
+            except TwigcastError as error:
+                if error.code != "history-pruned":
+                    raise
+                self._afresh()
+                return
+            for id in changes.removed:
+                self.correlations.pop(id, None)
             removed = [[id for id in changes.removed if self._place(id) == n] for n in range(len(self._shards))]
             added: list[list[SubscriptionRecord]] = [[] for _ in self._shards]
             for shard, own in self._split(changes.added):
@@ -116,9 +126,22 @@ class LiveSet:
                 shard.publish()
             self._version = changes.version
 
+    def _afresh(self) -> None:
+        """All anew: what has changed is no longer known. The engines in use stay until the new ones are there."""
+        before, correlations = self._shards, self.correlations
+        self._shards, self.correlations = [shard.successor() for shard in before], {}
+        self._version, version = -1, self._version
+        try:
+            self._follow()
+        except BaseException:
+            self._shards, self._version, self.correlations = before, version, correlations
+            raise
+
     def _split(self, records: Iterable[SubscriptionRecord]) -> Iterable[tuple[_Shard, list[SubscriptionRecord]]]:
         rest = iter(records)
         while some := list(islice(rest, AT_ONCE)):
+            self.correlations |= {record.id: record for record in some if record.kind == "correlate"}
+            some = [record for record in some if record.kind != "correlate"]
             if self._only is not None:
                 some = [record for record in some if record.id == self._only]
             for shard in self._shards:
@@ -148,6 +171,12 @@ class _Shard:
         self._name = f"{uuid.uuid4().hex}-{self.number}"
         self._folded: File | None = None
         self._stale: Version | None = None
+
+    def successor(self) -> _Shard:
+        """An empty one in its place, with other names of files."""
+        fresh = _Shard(self.folder, self.number, self.limits, self.ship)
+        fresh._stale = self.published
+        return fresh
 
     def change(self, removed: Iterable[str], added: list[SubscriptionRecord]) -> None:
         """To the engine of the driver; nobody else sees it before :meth:`publish`."""
@@ -211,7 +240,8 @@ class _Shard:
         old = self.published
         base = self._ship(File(str(engine), str(traits), self.engine.version))
         self.published = Version(base, (), self.engine.selects)
-        self._forget(old)
+        if old is not None:
+            self._forget(old)
 
     def _write_delta(self, since: int, numbers: Iterable[int]) -> File:
         engine = self._fresh("delta")
@@ -234,7 +264,7 @@ class _Shard:
             self.ship(file.traits)
         return file
 
-    def _forget(self, version: Version | None) -> None:
+    def _forget(self, version: Version) -> None:
         """Files of the base before the last one: a task that still asks for the last one must find it."""
         stale, self._stale = self._stale, version
         for file in stale.files if stale is not None else ():

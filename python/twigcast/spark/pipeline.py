@@ -20,6 +20,7 @@ from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.failures import cause
 from twigcast.spark.jars import kafka_connector
 from twigcast.spark.live import LiveSet, Published
@@ -157,7 +158,7 @@ class Run:
         warn(settings)
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
-            store = stack.enter_context(Store.open(settings.store.url))
+            store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
             for name, of in logs.items():
                 _check_state(of, state.checkpoints / name)
@@ -172,6 +173,7 @@ class Run:
             stack.enter_context(listed_by_the_driver(spark, most))
             for name, of in logs.items():
                 self.streams[name] = self._stream(spark, name, of)
+            self.correlations = CorrelationRun(self, stack)
             with self.runner:
                 self.watch.on_start(self)
                 try:
@@ -204,12 +206,25 @@ class Run:
             self._redrive()
             for stream in list(self.streams.values()):
                 queries.append(stream.start())
+            queries += self.correlations.start()
             self._wait(queries)
         finally:
             for stream in self.streams.values():
                 stream.stopping.set()
+            self.correlations.stopping.set()
             for query in queries:
                 _stop(query)
+
+    def told(self, stream: str, batch: int, counts: Counts, seconds: float, published: Published) -> Progress:
+        """A micro-batch has been committed: sinks and onlookers hear of it."""
+        self.runner.wake()
+        with self.lock:
+            self.total.add(counts)
+            total = Counts()
+            total.add(self.total)
+        progress = Progress(stream, batch, counts, seconds, published.version, published.subscriptions, total)
+        self.watch.on_batch(progress)
+        return progress
 
     def _redrive(self) -> list[StreamRun]:
         """A query for each stream that refused messages have been put back for, once there are some."""
@@ -251,7 +266,7 @@ class Run:
             while running and not self.stop.is_set():
                 if not self.once and time.monotonic() - looked > LOOK_EVERY:
                     looked = time.monotonic()
-                    fresh = [stream.start() for stream in self._redrive()]
+                    fresh = [stream.start() for stream in self._redrive()] + self.correlations.follow()
                     queries += fresh
                     running += fresh
                 running = [query for query in running if not query.awaitTermination(0.2 / len(running))]  # type: ignore[arg-type]
@@ -311,16 +326,9 @@ class StreamRun:
             self._tell(batch, counts, time.monotonic() - began, published)
 
     def _tell(self, batch: int, counts: Counts, seconds: float, published: Published) -> None:
-        run = self.run
-        run.runner.wake()
-        with run.lock:
-            run.total.add(counts)
-            total = Counts()
-            total.add(run.total)
         self.total.add(counts)
         self.at = time.time()
-        self.last = Progress(self.name, batch, counts, seconds, published.version, published.subscriptions, total)
-        run.watch.on_batch(self.last)
+        self.last = self.run.told(self.name, batch, counts, seconds, published)
 
 
 def _check_state(log: Log, checkpoint: Path) -> None:

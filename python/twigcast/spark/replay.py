@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
-from twigcast.delivery.runner import Runner
+from twigcast.delivery.runner import PATIENCE, Runner
 from twigcast.errors import OptionError
 from twigcast.spark.live import LiveSet
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
@@ -50,13 +50,27 @@ class Replay:
         return text if self.until is None else f"{text} and time < timestamp_micros({_micros(self.until)})"
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What went through, and per sink what is yet to be delivered; of a pipeline that runs, its status tells that."""
+
+    total: Counts
+    undelivered: dict[str, int]
+    ours: bool
+    """The sinks were run for the replay, not by a pipeline."""
+
+
 def replay(
     settings: config.Pipeline,
     wanted: Replay,
     spark: Callable[[], SparkSession],
     on_batch: Callable[[str, Counts], None] = lambda stream, counts: None,
-) -> Counts:
-    """Runs the archive, or the wanted part of it, through the subscriptions again; returns what went through."""
+    patience: float = PATIENCE,
+) -> Replayed:
+    """Runs the archive, or the wanted part of it, through the subscriptions again.
+
+    ``patience``: seconds to wait for a sink that gets nowhere; the next run goes on there.
+    """
     if wanted.until is not None and wanted.until <= wanted.since:
         since, until = (moment.isoformat(timespec="seconds") for moment in (wanted.since, wanted.until))
         text = f"no time lies between {since} and {until}"
@@ -69,10 +83,10 @@ def replay(
     for stream in wanted.streams:
         if stream not in known:
             raise OptionError("no-archive", f"the archive has no stream {stream!r}", hint=f"it has: {', '.join(known)}")
-    total = Counts()
+    total, undelivered = Counts(), {}
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     with ExitStack() as stack:
-        store = stack.enter_context(Store.open(settings.store.url))
+        store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
         if wanted.subscription is not None:
             store.subscription(wanted.subscription)  # raises if there is none
         ours = _claim(stack, settings)
@@ -101,8 +115,9 @@ def replay(
             runner = Runner(settings, store)
             runner.logs = {**runner.logs, **{log.stream: log for log in logs.values()}}
             with runner:
-                runner.drain()
-    return total
+                if not runner.drain(patience=patience):
+                    undelivered = runner.undelivered()
+    return Replayed(total, undelivered, ours)
 
 
 def _claim(stack: ExitStack, settings: config.Pipeline) -> bool:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from twigcast.correlate.default import Default
+from twigcast.correlate.engine import check_correlation
 from twigcast.engine import DIALECTS, Engine
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.structural import compiler_for
+from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.results import check_deliver_empty, check_result
 from twigcast.shape import Shapes, Template, scope_of
 from twigcast.store.records import SubscriptionRecord
@@ -58,6 +61,9 @@ class FilterChecker:
         if is_transform(record.query):
             hint = 'leave "kind" out, or say transform'
             raise OptionError("wrong-kind", "this query is a transform, not a filter", hint=hint)
+        if is_correlation(record.query):
+            hint = 'leave "kind" out, or say correlate'
+            raise OptionError("wrong-kind", "this query is a correlation, not a filter", hint=hint)
         if record.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {record.dialect!r}", hint=hint)
@@ -89,6 +95,23 @@ class TransformChecker:
         return problems
 
 
+class CorrelationChecker:
+    """Accepts what ``Broker.subscribe`` accepts, of correlations; whether streams form a cycle is for the whole set."""
+
+    def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
+        problems: Problems = []
+        for i, record in enumerate(records):
+            try:
+                if not is_correlation(record.query):
+                    hint = "a correlation ties blocks: S//a->x FOLLOWED BY{x = y, 5 min} S//b->y"
+                    raise OptionError("wrong-kind", "this query is not a correlation", hint=hint)
+                check_correlation(record.result, record.stream)
+                Default().add(0, parse_correlation(record.query, record.namespaces, record.default_namespace))
+            except TwigcastError as error:
+                problems.append((i, error))
+        return problems
+
+
 def _one_by_one(records: Sequence[SubscriptionRecord], indexes: Iterable[int]) -> Problems:
     problems: Problems = []
     for i in indexes:
@@ -102,10 +125,9 @@ def _one_by_one(records: Sequence[SubscriptionRecord], indexes: Iterable[int]) -
 CHECKERS: dict[str, Callable[[], Callable[[Sequence[SubscriptionRecord]], Problems]]] = {
     "filter": FilterChecker,
     "transform": TransformChecker,
+    "correlate": CorrelationChecker,
 }
 """By kind of subscription: what makes a checker, which may remember what it has seen."""
-
-_PLANNED = ("correlate",)
 
 
 class Checker:
@@ -133,5 +155,6 @@ class Checker:
 
 
 def unknown_kind(kind: str) -> OptionError:
-    text = f"this version has no {kind} subscriptions yet" if kind in _PLANNED else f"there is no kind {kind!r}"
-    return OptionError("unknown-kind", text, hint=f"the kinds of this version: {', '.join(CHECKERS)}")
+    return OptionError(
+        "unknown-kind", f"there is no kind {kind!r}", hint=f"the kinds of this version: {', '.join(CHECKERS)}"
+    )

@@ -8,11 +8,24 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, insert, inspect, select, text, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    create_engine,
+    delete,
+    event,
+    exc,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
 
 from twigcast.store import tables
 from twigcast.store.errors import StoreError, is_passing, translate
@@ -21,7 +34,12 @@ from twigcast.store.urls import check_url, parse_url, shown
 T = TypeVar("T")
 
 TRIES = 4
+HISTORY = 30 * 86400.0
+"""Seconds for which it is known what has changed, unless one says otherwise."""
+PRUNE_EVERY = 256
+"""Versions."""
 _WRITE = "twigcast_write"
+_PRUNED = "pruned"
 # Any number, but always the same: two programs that find an empty database make its tables one after the other.
 _CREATION_LOCK = 0x7477_6967
 
@@ -40,11 +58,12 @@ class Writer:
 
 
 class Database:
-    def __init__(self, url: str, *, create: bool = True, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, *, create: bool = True, timeout: float = 30.0, history: float = HISTORY) -> None:
         url = check_url(url)
         self.name = shown(url)
         self.is_sqlite = url.startswith("sqlite")
         self._timeout = timeout
+        self._history = history
         file = parse_url(url).database if self.is_sqlite else None
         if file is not None and not create and not file.startswith("file:") and not Path(file).exists():
             raise no_store(self.name)
@@ -99,6 +118,27 @@ class Database:
     def version(self, connection: Connection) -> int:
         return int(self.meta(connection, "version"))
 
+    def pruned(self, connection: Connection) -> int:
+        """The version before which changes are forgotten."""
+        found = connection.execute(select(tables.meta.c.value).where(tables.meta.c.key == _PRUNED)).scalar()
+        return int(found or 0)
+
+    def prune(self) -> int:
+        return self.write(self._prune)
+
+    def _prune(self, writer: Writer) -> int:
+        old = (datetime.now(timezone.utc) - timedelta(seconds=self._history)).isoformat(timespec="milliseconds")
+        connection = writer.connection
+        changes, ended = tables.changes, tables.ended
+        last = connection.execute(select(func.max(changes.c.version)).where(changes.c.time < old)).scalar()
+        if last is None:
+            return self.pruned(connection)
+        for table in (changes, ended):
+            connection.execute(delete(table).where(table.c.version <= last))
+        connection.execute(delete(tables.meta).where(tables.meta.c.key == _PRUNED))
+        connection.execute(insert(tables.meta).values(key=_PRUNED, value=str(last)))
+        return int(last)
+
     def meta(self, connection: Connection, key: str) -> str:
         return str(connection.execute(select(tables.meta.c.value).where(tables.meta.c.key == key)).scalar_one())
 
@@ -116,6 +156,8 @@ class Database:
         writer.connection.execute(
             insert(tables.changes).values(version=version, time=now(), op=op, subject=subject, count=count)
         )
+        if version % PRUNE_EVERY == 0 or count >= PRUNE_EVERY:
+            self._prune(writer)
 
     def _prepare(self, create: bool) -> None:
         with self.engine.connect() as connection:

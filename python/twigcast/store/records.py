@@ -13,6 +13,7 @@ from twigcast.durations import WORDS, duration_text, milliseconds
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import is_transform
+from twigcast.lang.xscl import is_correlation
 from twigcast.subscriptions import suggest
 
 STATES = ("active", "paused")
@@ -180,9 +181,15 @@ def from_json(value: Any, number: int) -> SubscriptionRecord:
         given["max_delay"] = delay(given["max_delay"])
     for key, of in given.items():
         CHECKS[key](of)
-    if "kind" not in given and is_transform(given["query"]):
-        return SubscriptionRecord(**given, kind="transform")
+    given.setdefault("kind", kind_of(given["query"]))
     return SubscriptionRecord(**given)
+
+
+def kind_of(query: str) -> str:
+    """What a query is, by its looks."""
+    if is_transform(query):
+        return "transform"
+    return "correlate" if is_correlation(query) else "filter"
 
 
 def delay(value: Any) -> int:

@@ -9,13 +9,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.errors import OptionError
-from twigcast.lang.flwr import is_transform
 from twigcast.store import tables
 from twigcast.store.checks import Checker
-from twigcast.store.database import Database, Writer, now
+from twigcast.store.database import HISTORY, Database, Writer, now
 from twigcast.store.errors import StoreError
 from twigcast.store.publishers import check_publisher
 from twigcast.store.records import (
@@ -26,6 +25,7 @@ from twigcast.store.records import (
     check,
     check_subscriber_id,
     from_row,
+    kind_of,
 )
 from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
@@ -50,9 +50,10 @@ class Store:
         self._checker = Checker()
 
     @classmethod
-    def open(cls, url: str = DEFAULT, *, create: bool = True, timeout: float = 30.0) -> Store:
-        """Opens a store, makes it where there is none. ``timeout``: seconds to wait for other writers."""
-        return cls(Database(url, create=create, timeout=timeout))
+    def open(cls, url: str = DEFAULT, *, create: bool = True, timeout: float = 30.0, history: float = HISTORY) -> Store:
+        """Opens a store, makes it where there is none. ``timeout``: seconds to wait for other writers; ``history``:
+        seconds for which it is known what has changed, and after which who asks has to load all afresh."""
+        return cls(Database(url, create=create, timeout=timeout, history=history))
 
     def close(self) -> None:
         self.database.close()
@@ -170,7 +171,7 @@ class Store:
         """What to do to get from the active subscriptions of a version to those of now."""
         added = select(tables.subscriptions).where(_SUBSCRIPTIONS.version > since, _SUBSCRIPTIONS.state == "active")
         with self.database.reading() as connection:
-            version = self._check_version(self.database.version(connection), since)
+            version = self._check_version(connection, since)
             if version == since:
                 return Changes(version, [], [])
             rows = connection.execute(added.order_by(_SUBSCRIPTIONS.version, _SUBSCRIPTIONS.id)).all()
@@ -181,14 +182,22 @@ class Store:
         """How many subscriptions ``changes`` would tell of: whether a fresh start is cheaper."""
         added = select(func.count()).where(_SUBSCRIPTIONS.version > since, _SUBSCRIPTIONS.state == "active")
         with self.database.reading() as connection:
-            self._check_version(self.database.version(connection), since)
+            self._check_version(connection, since)
             removed = select(func.count()).select_from(_removed(since).subquery())
             return int(connection.execute(added).scalar_one()) + int(connection.execute(removed).scalar_one())
 
-    def _check_version(self, version: int, since: int) -> int:
+    def prune(self) -> int:
+        """Forgets what ended longer ago than ``history``, as every now and then a change does; up to which version."""
+        return self.database.prune()
+
+    def _check_version(self, connection: Connection, since: int) -> int:
+        version = self.database.version(connection)
         if since > version:
             text = f"{self.name}: the store is at version {version}, and changes since {since} are asked for"
             raise StoreError("version-ahead", text, hint="is it another store, or an older copy of this one?")
+        if since < self.database.pruned(connection):
+            text = f"{self.name}: what has changed since version {since} is forgotten"
+            raise StoreError("history-pruned", text, hint="load the subscriptions afresh")
         return version
 
     # -- subscribers -------------------------------------------------------------------------------------------------
@@ -294,7 +303,7 @@ class Store:
 
     def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
         if options.get("kind") is None:
-            kind = "transform" if isinstance(query, str) and is_transform(query) else "filter"
+            kind = kind_of(query) if isinstance(query, str) else "filter"
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
         self._checker.one(record)

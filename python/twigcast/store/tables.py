@@ -19,7 +19,7 @@ _id = Text().with_variant(Text(collation="C"), "postgresql")
 _version = BigInteger().with_variant(Integer, "sqlite")
 
 meta = Table("twigcast_meta", metadata, Column("key", _id, primary_key=True), Column("value", Text, nullable=False))
-"""``schema``, ``identity`` (of this store, among all stores) and ``version``."""
+"""``schema``, ``identity`` (of this store, among all stores), ``version``, and ``pruned`` once something was."""
 
 subscribers = Table(
     "twigcast_subscribers",

@@ -85,9 +85,11 @@ def import_jsonl(
         try:
             with connection.begin():
                 connection.execute(CreateTable(_incoming))
-                _stage(connection, database, lines, name, on_progress)
+                problems = _stage(connection, database, lines, on_progress)
+            if len(problems) >= MAX_PROBLEMS:
+                _refuse(name, problems)
             return database.write_on(
-                connection, lambda writer: _take_in(writer, name, replace=replace, add_subscribers=add_subscribers)
+                connection, lambda writer: _take_in(writer, name, problems, replace, add_subscribers)
             )
         finally:
             # Given back to the pool, the connection would keep it. Where it is broken, so is the table.
@@ -107,19 +109,19 @@ def _stage(
     connection: Connection,
     database: Database,
     lines: Iterable[bytes],
-    name: str,
     on_progress: Callable[[int], None] | None,
-) -> None:
+) -> Problems:
+    """Puts aside what is right by itself; returns what is not."""
     checker = Checker()
     problems: Problems = []
     numbers: list[int] = []
     records: list[SubscriptionRecord] = []
 
     def flush() -> None:
-        problems.extend((numbers[i], error) for i, error in checker(records))
-        if not problems:
-            rows = [(number, *record.row()) for number, record in zip(numbers, records, strict=True)]
-            _insert(connection, database, rows)
+        bad = dict(checker(records))
+        problems.extend((numbers[i], error) for i, error in bad.items())
+        kept = (i for i in range(len(records)) if i not in bad) if bad else range(len(records))
+        _insert(connection, database, [(numbers[i], *records[i].row()) for i in kept])
         numbers.clear()
         records.clear()
 
@@ -139,8 +141,7 @@ def _stage(
         if len(problems) >= MAX_PROBLEMS:
             break
     flush()
-    if problems:
-        raise SubscriptionFileError(name, sorted(problems, key=lambda problem: problem[0]))
+    return problems
 
 
 def _read(line: bytes, number: int) -> SubscriptionRecord | None:
@@ -181,20 +182,19 @@ def _insert(connection: Connection, database: Database, rows: list[tuple[Any, ..
             copy.write_row(row)
 
 
-def _take_in(writer: Writer, name: str, *, replace: bool, add_subscribers: bool) -> Imported:
+def _take_in(writer: Writer, name: str, problems: Problems, replace: bool, add_subscribers: bool) -> Imported:
     connection = writer.connection
-    _refuse(name, _duplicates(connection))
+    problems = problems + _duplicates(connection)
+    problems += [] if replace else _conflicts(connection)
+    problems += [] if add_subscribers else _strangers(connection)
+    _refuse(name, problems)
     unchanged = replaced = subscribers = 0
     if replace:
         rest = [_OLD[column].is_not_distinct_from(_NEW[column]) for column in _COLUMNS if column != "id"]
         same = (_OLD.id == _NEW.id, *rest)
         unchanged = connection.execute(delete(_incoming).where(select(1).where(and_(*same)).exists())).rowcount
-    else:
-        _refuse(name, _conflicts(connection))
     if add_subscribers:
         subscribers = _add_subscribers(connection)
-    else:
-        _refuse(name, _strangers(connection))
     if replace:
         known = _OLD.id.in_(select(_NEW.id))
         over = select(literal(writer.version), _OLD.id, _OLD.version).where(known, _OLD.state == "active")
@@ -211,15 +211,17 @@ def _take_in(writer: Writer, name: str, *, replace: bool, add_subscribers: bool)
 
 def _refuse(name: str, problems: Problems) -> None:
     if problems:
-        raise SubscriptionFileError(name, problems)
+        every = sorted(problems, key=lambda problem: problem[0])
+        raise SubscriptionFileError(name, every, SHOWN if len(every) >= MAX_PROBLEMS else MAX_PROBLEMS)
 
 
 def _duplicates(connection: Connection) -> Problems:
-    twice = select(_NEW.id, func.min(_NEW.line), func.max(_NEW.line)).group_by(_NEW.id).having(func.count() > 1)
-    rows = connection.execute(twice.order_by(func.max(_NEW.line)).limit(SHOWN))
+    firsts = select(_NEW.id, func.min(_NEW.line).label("first")).group_by(_NEW.id).having(func.count() > 1).subquery()
+    again = select(_NEW.line, _NEW.id, firsts.c.first).join_from(_incoming, firsts, _NEW.id == firsts.c.id)
+    rows = connection.execute(again.where(_NEW.line > firsts.c.first).order_by(_NEW.line).limit(MAX_PROBLEMS))
     return [
-        (last, OptionError("duplicate-id", f"the id {id!r} is that of line {first} already"))
-        for id, first, last in rows
+        (line, OptionError("duplicate-id", f"the id {id!r} is that of line {first} already"))
+        for line, id, first in rows
     ]
 
 
@@ -228,7 +230,7 @@ def _conflicts(connection: Connection) -> Problems:
     hint = "import with --replace puts the new one in its place"
     return [
         (line, OptionError("duplicate-id", f"there is a subscription {id!r} in the store already", hint=hint))
-        for line, id in connection.execute(both.order_by(_NEW.line).limit(SHOWN))
+        for line, id in connection.execute(both.order_by(_NEW.line).limit(MAX_PROBLEMS))
     ]
 
 
@@ -238,9 +240,9 @@ def _missing() -> Any:
 
 
 def _strangers(connection: Connection) -> Problems:
-    first = select(func.min(_NEW.line), _NEW.subscriber).where(_missing()).group_by(_NEW.subscriber)
+    unknown = select(_NEW.line, _NEW.subscriber).where(_missing())
     problems: Problems = []
-    for line, id in connection.execute(first.order_by(func.min(_NEW.line)).limit(SHOWN)):
+    for line, id in connection.execute(unknown.order_by(_NEW.line).limit(MAX_PROBLEMS)):
         error = unknown_subscriber(id)
         error.hint = f"{error.hint}, or import with --add-subscribers"
         problems.append((line, error))

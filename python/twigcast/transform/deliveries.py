@@ -21,10 +21,12 @@ from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.errors import MessageError
 from twigcast.limits import Limits
+from twigcast.plan.encode import NotEncodable
 from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
 from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers
 from twigcast.transform.nodes import Message
+from twigcast.transform.options import PlanOptions
 from twigcast.transform.render import TooLong, render
 from twigcast.transform.saved import Kept, Opening, saved
 from twigcast.transform.templates import Prepared
@@ -69,8 +71,10 @@ class Row:
 class Deliveries:
     """Subscriptions by their numbers. ``transform_of`` parses one again; ``filters`` makes a set of filters."""
 
-    def __init__(self, transform_of: Callable[[int], Transform], filters: Callable[[], Filters]) -> None:
-        self.fast = Transforms()
+    def __init__(
+        self, options: PlanOptions, transform_of: Callable[[int], Transform], filters: Callable[[], Filters]
+    ) -> None:
+        self.fast = Transforms(options)
         self._transform_of = transform_of
         self._make_filters = filters
         self._filters: Filters | None = None
@@ -85,17 +89,28 @@ class Deliveries:
         return len(self.fast) + len(self._slow)
 
     def add(self, number: int, prepared: Prepared, *, deliver_empty: bool = False) -> None:
-        encoded, transform = prepared.encoded, prepared.transform
-        if encoded is None:
-            self._slow[number] = transform
-        else:
-            with self._lock:
-                self.fast.put(number, encoded)
-                self._kept[number] = Kept(prepared)
-                if self._filters is not None:
-                    self._filters.add(as_filter(transform or self._transform_of(number)), id=number)
+        transform = prepared.transform
+        with self._lock:
+            if not self._add(number, prepared):
+                self._slow[number] = transform
+            elif self._filters is not None:
+                self._filters.add(as_filter(transform or self._transform_of(number)), id=number)
         if deliver_empty:
             self._empty[number] = _empty(prepared) or _empty(Prepared(None, self._transform_of(number)))
+
+    def _add(self, number: int, prepared: Prepared) -> bool:
+        """Whether the kernel has taken it."""
+        if prepared.encoded is not None:
+            self.fast.put(number, prepared.encoded)
+            self._kept[number] = Kept(prepared)
+            return True
+        if self.fast.options.own or prepared.transform is None:
+            return False
+        try:
+            self.fast.add(number, prepared.transform)
+        except NotEncodable:
+            return False
+        return True
 
     def remove(self, number: int) -> None:
         self._empty.pop(number, None)
@@ -105,12 +120,12 @@ class Deliveries:
             return
         with self._lock:
             self.fast.remove(number)
-            del self._kept[number]
+            self._kept.pop(number, None)
             if self._filters is not None:
                 self._filters.remove(number)
 
     def saved(self) -> dict[int, dict[str, Any] | None]:
-        """For a snapshot, what each is made of; None for those that the kernel did not take."""
+        """For a snapshot, what each is made of; None for those that the kernel did not take. Plans are made anew."""
         with self._lock:
             kept = {**dict.fromkeys(self._slow), **self._kept}
             return dict(saved(kept.items(), self.fast.codes))
@@ -265,6 +280,6 @@ def _empty(prepared: Prepared) -> bytes:
     """What is made where nothing is bound."""
     if prepared.encoded is None:
         return b"" if prepared.transform is None else render(prepared.transform, [], deliver_empty=True) or b""
-    before, after = prepared.encoded.before, prepared.encoded.after
+    _, before, _, after = prepared.encoded.making
     alone = before.count(b"<") == after.count(b"<") == 1 and before.endswith(b">") and after.startswith(b"</")
     return before[:-1] + b"/>" if alone else before + after

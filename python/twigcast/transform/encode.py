@@ -33,21 +33,22 @@ Piece: TypeAlias = tuple[Any, ...]
 _FUNCTIONS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "avg": "avg"}
 
 
+# Sort keys, and the template before, in and after the groups.
+Making: TypeAlias = tuple[list[Piece], bytes, list[Piece], bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """What ``Transforms.add`` of the kernel takes."""
 
     program: list[int]
     constants: list[str | float]
-    order: list[Piece]
-    before: bytes
-    pieces: list[Piece]
-    after: bytes
+    making: Making
 
 
 def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
     """Raises NotEncodable where no tree pattern decides."""
-    paths = [*({Path(".", "", Twig()): None} if _copies_bound_node(transform) else ()), *transform.return_paths]
+    paths = [*([ITSELF] if copies_bound_node(transform) else ()), *transform.return_paths]
     twigs = [transform.binding.twig, *(path.twig for path in paths)]
     where = transform.where
     if not transform.is_pattern or any(twig is None for twig in twigs) or (where and where.predicate is None):
@@ -55,24 +56,24 @@ def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
     conditions = () if where is None or where.predicate is None else (where.predicate,)
     binding, *returns = [Exists(twig) for twig in twigs if twig is not None]
     program, constants = slotted(And((binding, And(conditions), Or(tuple(returns)))))
+    return Encoded(encode(program, code), constants, making(transform, paths))
+
+
+def making(transform: Transform, paths: Sequence[Path]) -> Making:
+    """What is made of groups whose lists are those of ``paths``."""
     numbers = {path.text: number for number, path in enumerate(paths)}
     writer = _Writer(transform, numbers)
     writer.element(transform.outer, {}, "", nested=False)
     at = writer.pieces.index(_GROUPS)
-    return Encoded(
-        encode(program, code),
-        constants,
-        [_key(key, numbers) for key in transform.order],
-        _markup(writer.pieces[:at]),
-        writer.groups,
-        _markup(writer.pieces[at + 1 :]),
-    )
+    order = [_key(key, numbers) for key in transform.order]
+    return order, _markup(writer.pieces[:at]), writer.groups, _markup(writer.pieces[at + 1 :])
 
 
+ITSELF = Path(".", "", Twig())
 _GROUPS: Piece = ("groups",)
 
 
-def _copies_bound_node(transform: Transform) -> bool:
+def copies_bound_node(transform: Transform) -> bool:
     keys = tuple(key.value for key in transform.order)
     return any(isinstance(item, Copy) and item.path.is_self for item in items_of((*transform.result, *keys)))
 

@@ -1,26 +1,36 @@
-"""All transforms of an engine, matched and made at once: those that tree patterns decide in the kernel, the others by
-libxml2, one by one."""
+"""Transforms that tree patterns decide, matched and made at once in the kernel: by its own shared engine, or as plans
+of the broker paper's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lxml import etree
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
-from twigcast.transform import reference
+from twigcast.schema.gate import Gate
 from twigcast.transform.encode import Encoded, encoded
-from twigcast.transform.nodes import Message
-from twigcast.transform.render import render
+from twigcast.transform.options import PlanOptions
+from twigcast.transform.plan.encode import encoded_plan
+from twigcast.transform.plan.operators import Nothing
 
 MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
+ERROR = pa.struct(
+    [
+        ("code", pa.string()),
+        ("line", pa.uint32()),
+        ("column", pa.uint32()),
+        ("offset", pa.uint64()),
+        ("text", pa.string()),
+    ]
+)
 MADE = pa.struct([pa.field("subscription", pa.uint32(), nullable=False), pa.field("payload", pa.binary())])
 
 
@@ -33,13 +43,23 @@ class Made:
 
 
 class Transforms:
-    """Subscriptions by their numbers."""
+    """Subscriptions by their numbers. Messages are valid where ``options`` say that invalid ones are rejected: that is
+    up to whoever asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: PlanOptions | None = None) -> None:
+        self.options = options or PlanOptions()
         self.kernel = _kernel.Transforms()
         self.codes = StepCodes(self.kernel)
-        self._slow: dict[int, Transform] = {}
+        self._planner = None if self.options.own else self.options.planner()
+        self._never: set[int] = set()
         self._numbers: set[int] = set()
+        # invalid messages, answered as if there were no schema
+        self._fallback: Transforms | None = None
+        self._gate: Gate | None = None
+        if self.options.relies_on_schema and self.options.on_invalid == "fallback":
+            assert self.options.schema is not None
+            self._fallback = Transforms(replace(self.options, optimize="query", schema=None))
+            self._gate = Gate(self.options.schema)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -48,18 +68,35 @@ class Transforms:
         return number in self._numbers
 
     def add(self, number: int, transform: Transform) -> None:
+        """Raises NotEncodable where no tree pattern decides, or asks for what the kernel has no word for."""
+        if self._fallback is not None:
+            self._fallback.add(number, transform)
         try:
-            self.put(number, self.encoded(transform))
+            self._add(number, transform)
         except NotEncodable:
-            self._slow[number] = transform
+            if self._fallback is not None:
+                self._fallback.remove(number)
+            raise
         self._numbers.add(number)
 
+    def _add(self, number: int, transform: Transform) -> None:
+        if self._planner is None:
+            self.put(number, self.encoded(transform))
+            return
+        plan = self._planner.plan(transform)
+        if isinstance(plan.root, Nothing):
+            self._never.add(number)
+            return
+        p = encoded_plan(plan, self.codes.__getitem__)
+        self.kernel.add_plan(number, p.codes, p.program, p.constants, p.making, self.options.share_plans)
+
     def encoded(self, transform: Transform) -> Encoded:
-        """As this kernel numbers names. Raises NotEncodable."""
+        """For the kernel's own engine, with names as this kernel numbers them. Raises NotEncodable."""
         return encoded(transform, self.codes.__getitem__)
 
     def put(self, number: int, e: Encoded) -> None:
-        self.kernel.add(number, e.program, e.constants, e.order, e.before, e.pieces, e.after)
+        """Where no other way was asked for (``PlanOptions.own``)."""
+        self.kernel.add(number, e.program, e.constants, e.making)
         self._numbers.add(number)
 
     def numbers(self) -> list[int]:
@@ -67,40 +104,55 @@ class Transforms:
 
     def remove(self, number: int) -> None:
         self._numbers.remove(number)
-        if self._slow.pop(number, None) is None:
+        if number in self._never:
+            self._never.remove(number)
+        else:
             self.kernel.remove(number)
+        if self._fallback is not None:
+            self._fallback.remove(number)
+
+    def _for(self, xml: bytes, limits: Limits) -> Transforms:
+        """Those whose plans are right for a message."""
+        if self._fallback is None or self._gate is None:
+            return self
+        # what the kernel refuses to read is not for libxml2 either
+        refused = _kernel.validate(xml, limits.of_kernel())
+        return self if refused is not None or self._gate.error(xml) is None else self._fallback
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """The subscriptions that get something of a message, or why it was refused."""
-        numbers, error = self.kernel.match_one(xml, limits.of_kernel())
-        if error is None and self._slow:
-            numbers += [made.number for made in self._made_slowly(xml, limits)]
-        return numbers, error
+        plans = self._for(xml, limits)
+        if plans is not self:
+            return plans.match(xml, limits)
+        return self.kernel.match_one(xml, limits.of_kernel())
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """As ``match``, with what they get. Equal payloads are one object."""
+        plans = self._for(xml, limits)
+        if plans is not self:
+            return plans.make(xml, limits)
         numbers, places, payloads, cut, error = self.kernel.transform_one(xml, limits.of_kernel())
         given: list[bytes | None] = list(payloads)
         for place in cut:
             given[place] = None
         made = [Made(number, given[place]) for number, place in zip(numbers, places, strict=True)]
-        if error is None and self._slow:
-            made += self._made_slowly(xml, limits)
         return made, error
 
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
+        if self._fallback is not None:
+            rows = [self.match(xml, limits) for xml in _rows(column)]
+            lists = pa.array([sorted(numbers) for numbers, _ in rows], MATCHES)
+            return lists, pa.array([_error(error) for _, error in rows], ERROR)
         found = pa.array(self.kernel.match_column(column, limits.of_kernel()))
-        matches, errors = found.field("matches"), found.field("error")
-        if self._slow:
-            more = [[made.number for made in row] for row in self._slow_rows(column, errors, limits)]
-            matches = merged_numbers(matches, pa.array(more, MATCHES))
-        return matches, errors
+        return found.field("matches"), found.field("error")
 
     def make_column(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
     ) -> tuple[pa.Array, pa.Array, int]:
         """Lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
+        if self._fallback is not None:
+            return self._make_rows(column, start, max_bytes, limits)
         data, made, end = self.kernel.transform_column(column, start, max_bytes, limits.of_kernel())
         result = pa.array(data)
         matches, errors = result.field("matches"), result.field("error")
@@ -111,33 +163,34 @@ class Transforms:
         values = pa.StructArray.from_arrays(
             [each.field("subscription"), payloads.take(each.field("payload"))], fields=list(MADE)
         )
-        lists = pa.ListArray.from_arrays(matches.offsets, values)
-        if self._slow:
-            rows = self._slow_rows(column.slice(start, end - start), errors, limits)
-            more = [[{"subscription": made.number, "payload": made.payload} for made in row] for row in rows]
-            lists = merged(lists, pa.array(more, pa.list_(MADE)))
-        return lists, errors, end
+        return pa.ListArray.from_arrays(matches.offsets, values), errors, end
 
-    def _slow_rows(self, column: pa.Array, errors: pa.Array, limits: Limits) -> list[list[Made]]:
-        texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        good = errors.is_null().to_pylist()
-        return [
-            self._made_slowly(xml.encode() if texts else xml, limits) if ok else []
-            for xml, ok in zip(column.to_pylist(), good, strict=True)
-        ]
+    def _make_rows(
+        self, column: pa.Array, start: int, max_bytes: int, limits: Limits
+    ) -> tuple[pa.Array, pa.Array, int]:
+        """As ``make_column``, message by message: each may need other plans than the last."""
+        rows, errors, size = [], [], 0
+        for xml in _rows(column.slice(start)):
+            made, error = self.make(xml, limits)
+            made.sort(key=lambda one: one.number)
+            rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
+            errors.append(_error(error))
+            size += sum(8 + len(one.payload or b"") for one in made)
+            if size >= max_bytes:
+                break
+        return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
 
-    def _made_slowly(self, xml: bytes, limits: Limits) -> list[Made]:
-        message = Message(_kernel.plain(xml))
-        found = []
-        for number, transform in self._slow.items():
-            try:
-                payload = render(transform, reference.groups(transform, message))
-            except etree.XPathError:  # libxml2 gives up on a query that is too much for it: this one alone suffers
-                found.append(Made(number, None))
-                continue
-            if payload is not None:
-                found.append(Made(number, payload if len(payload) <= limits.max_result_bytes else None))
-        return found
+
+def _rows(column: pa.Array) -> Iterator[bytes]:
+    for xml in column.to_pylist():
+        yield xml.encode() if isinstance(xml, str) else xml or b""
+
+
+def _error(error: _kernel.Error | None) -> dict[str, object] | None:
+    if error is None:
+        return None
+    code, text, line, column, offset = error
+    return {"code": code, "line": line, "column": column, "offset": offset, "text": text}
 
 
 def merged(left: pa.ListArray, right: pa.ListArray, key: str | None = "subscription") -> pa.ListArray:

@@ -12,6 +12,7 @@ from typing import Any
 from lxml import etree
 
 from twigcast.constructor import Path, Transform
+from twigcast.errors import QueryError, Span
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
 from twigcast.transform.budget import Budget, free
@@ -51,6 +52,19 @@ def groups(
         may_cost(where.text, len(bound))
         bound = [node for node in bound if _holds(where.text, message, node)]
     return [Group(node, {path: found(path, node) for path in transform.return_paths}) for node in bound]
+
+
+def check(transform: Transform, source: str) -> None:
+    """Raises a QueryError for what libxml2 would not even compile, such as a path that is nested too deeply for it."""
+    texts = [path.text for path in (transform.binding, *transform.return_paths) if path.twig is None]
+    if transform.where is not None and transform.where.predicate is None:
+        texts.append(f"boolean({transform.where.text})")
+    try:
+        for text in texts:
+            _compiled(text)
+    except (etree.XPathError, RecursionError) as error:
+        text = f"libxml2, which has to evaluate this, cannot: {error}"
+        raise QueryError("transform-refused", text, source=source, span=Span(0, len(source))) from error
 
 
 def _nodes(text: str, message: Message, context: Node) -> list[Node]:

@@ -79,13 +79,12 @@ class Opening:
         if shape not in self._shapes:
             self._shapes[shape] = Template(_unpacked(row["encoded"], constants), ())
         e = self._shapes[shape].encoded
-        encoded = Encoded(e.program, constants, e.order, e.before, e.pieces, e.after)
+        encoded = Encoded(e.program, constants, e.making)
         return Prepared(encoded, None, self._shapes[shape])
 
 
 def _packed(e: Encoded) -> bytes:
-    parts = [e.program, e.order, e.before, e.pieces, e.after]
-    return json.dumps(parts, default=_bytes, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps([e.program, *e.making], default=_bytes, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _bytes(value: bytes) -> dict[str, str]:
@@ -96,7 +95,7 @@ def _unpacked(parts: Any, constants: list[str | float]) -> Encoded:
     program, order, before, pieces, after = map(_tuples, parts)
     if not isinstance(constants, list) or not all(isinstance(value, str | float) for value in constants):
         raise ValueError("constants that are none")
-    return Encoded(list(program), constants, list(order), before, list(pieces), after)
+    return Encoded(list(program), constants, (list(order), before, list(pieces), after))
 
 
 def _tuples(value: Any) -> Any:

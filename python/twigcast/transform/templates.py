@@ -53,7 +53,7 @@ class Template:
         constants = list(e.constants)
         for at, i, sign in self.slots:
             constants[at] = sign * float(literals[i]) if sign else literals[i][1:-1]
-        return Encoded(e.program, constants, e.order, e.before, e.pieces, e.after)
+        return Encoded(e.program, constants, e.making)
 
 
 class Templates:

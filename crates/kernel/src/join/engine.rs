@@ -401,6 +401,16 @@ impl Correlator {
         Ok((bound, values))
     }
 
+    /// Time has come this far: nothing older than the watermark is taken from now on.
+    pub fn reach(&mut self, newest: Time) {
+        self.advance(newest);
+    }
+
+    /// The number of the next message, and the time of the newest one.
+    pub fn position(&self) -> (u64, Option<Time>) {
+        (self.arrived, self.newest)
+    }
+
     /// Forgets what is older than a time.
     pub fn expire(&mut self, before: Time) {
         self.counts.expired += self.state.expire(before) as u64;

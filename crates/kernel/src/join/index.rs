@@ -15,8 +15,9 @@ pub struct Entry {
     pub stored: u32,
 }
 
-/// Entries by the block of the stored message, then by that of the new one.
-type Entries = HashMap<BlockIx, HashMap<BlockIx, Vec<Entry>>>;
+/// Entries by the block of the new message, then by that of the stored one.
+type Entries = HashMap<BlockIx, ByStored>;
+type ByStored = HashMap<BlockIx, Vec<Entry>>;
 
 #[derive(Default)]
 struct Node {
@@ -49,7 +50,7 @@ pub struct Index {
     reach: Vec<Reach>,
     nodes: Vec<Node>,
     /// Entries without pairs, by the blocks alone.
-    scans: HashMap<BlockIx, HashMap<BlockIx, Vec<Entry>>>,
+    scans: Entries,
     scan_reach: HashMap<BlockIx, Reach>,
 }
 
@@ -63,13 +64,12 @@ impl Index {
     ) {
         self.widen(pairs, new, reach);
         let entries = if pairs.is_empty() {
-            // here the new message leads the way: its blocks are at hand
-            self.scans.entry(new).or_default().entry(stored).or_default()
+            &mut self.scans
         } else {
             let node = self.node(pairs);
-            self.nodes[node as usize].entries.entry(stored).or_default().entry(new).or_default()
+            &mut self.nodes[node as usize].entries
         };
-        entries.push(entry);
+        entries.entry(new).or_default().entry(stored).or_default().push(entry);
     }
 
     /// Some query with these pairs has a wider window now.
@@ -84,21 +84,21 @@ impl Index {
     }
 
     pub fn remove(&mut self, pairs: &[(ColumnIx, ColumnIx)], (stored, new): (BlockIx, BlockIx), query: QueryIx) {
-        let (entries, outer, inner) = if pairs.is_empty() {
-            (&mut self.scans, new, stored)
+        let entries = if pairs.is_empty() {
+            &mut self.scans
         } else {
             let node = self.node(pairs);
-            (&mut self.nodes[node as usize].entries, stored, new)
+            &mut self.nodes[node as usize].entries
         };
-        let Some(lists) = entries.get_mut(&outer) else { return };
-        if let Some(list) = lists.get_mut(&inner) {
+        let Some(lists) = entries.get_mut(&new) else { return };
+        if let Some(list) = lists.get_mut(&stored) {
             list.retain(|e| e.query != query);
             if list.is_empty() {
-                lists.remove(&inner);
+                lists.remove(&stored);
             }
         }
         if lists.is_empty() {
-            entries.remove(&outer);
+            entries.remove(&new);
         }
     }
 
@@ -147,52 +147,20 @@ impl Index {
     /// Would these pairs alone satisfy some query?
     pub fn any_within(&self, pairs: &[PairIx]) -> bool {
         let mut found = false;
-        self.walk(pairs, &mut |node| found |= !node.entries.is_empty());
+        self.walk(0, pairs, &mut |node| found |= !self.nodes[node as usize].entries.is_empty());
         found
     }
 
-    /// Calls `f` for the entries that pairs satisfy, of messages that match these blocks: `stored` ascending, and what
-    /// `is_new` says.
-    pub fn within(
-        &self,
-        pairs: &[PairIx],
-        stored: &[BlockIx],
-        new: &[BlockIx],
-        is_new: impl Fn(BlockIx) -> bool,
-        mut f: impl FnMut(Entry),
-    ) {
-        self.walk(pairs, &mut |node| {
-            let mut inner = |lists: &HashMap<BlockIx, Vec<Entry>>| {
-                if lists.len() <= new.len() {
-                    lists.iter().filter(|l| is_new(*l.0)).for_each(|l| l.1.iter().for_each(|&e| f(e)));
-                } else {
-                    new.iter().filter_map(|b| lists.get(b)).for_each(|l| l.iter().for_each(|&e| f(e)));
-                }
-            };
-            if node.entries.len() <= stored.len() {
-                let all = node.entries.iter().filter(|e| stored.binary_search(e.0).is_ok());
-                all.for_each(|e| inner(e.1));
-            } else {
-                stored.iter().filter_map(|b| node.entries.get(b)).for_each(&mut inner);
-            }
-        });
-    }
-
-    fn walk<'a>(&'a self, pairs: &[PairIx], f: &mut impl FnMut(&'a Node)) {
-        if let Some(root) = self.nodes.first() {
-            self.walk_from(root, pairs, f);
-        }
-    }
-
-    /// As deep as the longest conjunction of a query.
-    fn walk_from<'a>(&'a self, node: &'a Node, pairs: &[PairIx], f: &mut impl FnMut(&'a Node)) {
+    /// Calls `f` for the nodes whose pairs are all among these, as deep as the longest conjunction of a query.
+    fn walk(&self, node: u32, pairs: &[PairIx], f: &mut impl FnMut(u32)) {
+        let Some(node) = self.nodes.get(node as usize) else { return };
         let mut visit = |child: u32, rest: &[PairIx]| {
-            let child = &self.nodes[child as usize];
-            if !child.entries.is_empty() {
+            let entered = &self.nodes[child as usize];
+            if !entered.entries.is_empty() {
                 f(child);
             }
-            if !child.children.is_empty() && !rest.is_empty() {
-                self.walk_from(child, rest, f);
+            if !entered.children.is_empty() && !rest.is_empty() {
+                self.walk(child, rest, f);
             }
         };
         if node.children.len() < pairs.len() {
@@ -215,5 +183,69 @@ impl Index {
     pub fn scans(&self, new: BlockIx) -> Option<(&HashMap<BlockIx, Vec<Entry>>, Reach)> {
         let lists = self.scans.get(&new)?;
         Some((lists, self.scan_reach.get(&new).copied().unwrap_or_default()))
+    }
+}
+
+/// Entries for one new message: what depends on its blocks is found once for all stored messages it is compared with.
+pub struct Within<'a> {
+    index: &'a Index,
+    new: &'a [BlockIx],
+    nodes: HashMap<u32, Live<'a>>,
+}
+
+/// The entries of a node whose new block the message matches: a few of them, or where there are many, by stored block.
+#[derive(Default)]
+struct Live<'a> {
+    few: Vec<(BlockIx, Entry)>,
+    many: Vec<&'a ByStored>,
+}
+
+/// Stored blocks that are looked at one by one.
+const FEW: usize = 16;
+
+impl<'a> Within<'a> {
+    /// For a message that matches these blocks, ascending.
+    pub fn new(index: &'a Index, new: &'a [BlockIx]) -> Within<'a> {
+        Within { index, new, nodes: HashMap::new() }
+    }
+
+    /// Calls `f` for the entries that pairs satisfy with a stored message that matches these blocks, ascending.
+    pub fn each(&mut self, pairs: &[PairIx], stored: &[BlockIx], mut f: impl FnMut(Entry)) {
+        let Within { index, new, nodes } = self;
+        index.walk(0, pairs, &mut |node| {
+            let live = nodes.entry(node).or_insert_with(|| Live::of(&index.nodes[node as usize].entries, new));
+            for (block, entry) in &live.few {
+                if stored.binary_search(block).is_ok() {
+                    f(*entry);
+                }
+            }
+            for lists in &live.many {
+                if lists.len() <= stored.len() {
+                    let found = lists.iter().filter(|l| stored.binary_search(l.0).is_ok());
+                    found.for_each(|l| l.1.iter().for_each(|&e| f(e)));
+                } else {
+                    stored.iter().filter_map(|b| lists.get(b)).for_each(|l| l.iter().for_each(|&e| f(e)));
+                }
+            }
+        });
+    }
+}
+
+impl<'a> Live<'a> {
+    fn of(entries: &'a Entries, new: &[BlockIx]) -> Live<'a> {
+        let mut live = Live::default();
+        let mut add = |lists: &'a ByStored| {
+            if lists.len() <= FEW {
+                live.few.extend(lists.iter().flat_map(|l| l.1.iter().map(|&e| (*l.0, e))));
+            } else {
+                live.many.push(lists);
+            }
+        };
+        if entries.len() <= new.len() {
+            entries.iter().filter(|e| new.binary_search(e.0).is_ok()).for_each(|e| add(e.1));
+        } else {
+            new.iter().filter_map(|b| entries.get(b)).for_each(&mut add);
+        }
+        live
     }
 }

@@ -1,6 +1,6 @@
 //! From a new message to the parts that it may play in queries, each with the stored message that it plays it with.
 
-use super::index::{Entry, Index, PairIx};
+use super::index::{Entry, Index, PairIx, Within};
 use super::state::State;
 use super::{ColumnIx, Slot, ValueIx};
 use std::ops::Range;
@@ -40,6 +40,8 @@ impl Probe {
             }
         }
         self.stamp += 1;
+        let blocks = state.get(new).blocks.clone();
+        let mut within = Within::new(index, &blocks);
         for i in 0..self.slots.len() {
             let slot = self.slots[i];
             let seen = &mut state.get_mut(slot).seen;
@@ -49,8 +51,7 @@ impl Probe {
             *seen = self.stamp;
             let (stored, new) = (state.get(slot), state.get(new));
             agreeing(&stored.keys, &new.keys, index, &mut self.pairs);
-            let is_new = |b| new.blocks.binary_search(&b).is_ok();
-            index.within(&self.pairs, &stored.blocks, &new.blocks, is_new, |entry| hits.push((entry, slot)));
+            within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
         }
         scan(state, index, new, hits);
     }

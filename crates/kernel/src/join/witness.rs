@@ -5,7 +5,7 @@ use super::{BlockIx, ColumnIx, ValueIx, NO_VALUE};
 use crate::shapes::nodes::{NodeIx, Nodes};
 use crate::shapes::program::{Pred, Program};
 use crate::transform::engine::{read, Transforms};
-use crate::transform::factory::Template;
+use crate::transform::factory::{Making, Template};
 use crate::transform::paths::{LinearPath, PathIx};
 use crate::transform::run::Runner;
 use crate::xml::{Limits, Reader, XmlError};
@@ -95,7 +95,7 @@ impl Stream {
         };
         let paths = paths.iter().map(linear).collect::<Result<Vec<_>, _>>()?;
         let template = Template { before: Box::default(), pieces: Box::default(), after: Box::default() };
-        self.transforms.add(id, words, row, vec![], template)?;
+        self.transforms.add(id, words, row, Making { order: Box::default(), template })?;
         let mut found = vec![];
         for path in paths {
             let bind = self.transforms.set.binds.acquire(path);

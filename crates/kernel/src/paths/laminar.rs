@@ -5,6 +5,7 @@
 
 use super::hits::Hits;
 use super::NONE;
+use crate::bits::fetch;
 
 /// Half-open range of positions.
 pub type Interval = (u32, u32);
@@ -88,6 +89,14 @@ impl Laminar {
     #[inline(always)]
     pub fn position(&self, sub: u32) -> u32 {
         self.pos.get(sub as usize).copied().unwrap_or(NONE)
+    }
+
+    /// `position` will be asked.
+    #[inline(always)]
+    pub fn expect(&self, sub: u32) {
+        if let Some(position) = self.pos.get(sub as usize) {
+            fetch(position);
+        }
     }
 
     /// Splits classes so that the positions in `set`, of subscriptions that are there, are a union of classes; appends

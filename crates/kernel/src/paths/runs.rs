@@ -17,6 +17,9 @@ pub struct Runs {
     ends: Vec<u32>,
     /// What the sweep makes: ascending, not touching.
     runs: Vec<Interval>,
+    /// The same as bits, once asked for.
+    bits: Vec<u64>,
+    marked: bool,
 }
 
 /// Ids that a short run copies at once, whatever its length.
@@ -46,6 +49,9 @@ impl Runs {
     /// Makes the runs, without positions whose subscription is gone, and forgets the intervals. Answers how many
     /// positions they hold.
     fn sweep(&mut self, l: &Laminar) -> usize {
+        if std::mem::take(&mut self.marked) {
+            self.each_word(|word, _| *word = 0);
+        }
         self.runs.clear();
         let mut run = (0, 0);
         for (d, dirty) in self.dirty.iter_mut().enumerate() {
@@ -100,6 +106,32 @@ impl Runs {
     pub fn drain(&mut self, l: &Laminar, out: &mut Vec<u32>) {
         let count = self.sweep(l);
         self.copy(&l.perm, count, out);
+    }
+
+    /// Makes ready to be asked whether the last message had a position.
+    pub fn mark(&mut self) {
+        self.bits.resize(self.starts.len(), 0);
+        self.each_word(|word, mask| *word |= mask);
+        self.marked = true;
+    }
+
+    /// Did the last message have this position?
+    #[inline(always)]
+    pub fn has(&self, position: u32) -> bool {
+        self.bits[position as usize >> 6] >> (position & 63) & 1 == 1
+    }
+
+    /// Calls `f` for the words that hold positions of the runs, with these as a mask.
+    fn each_word(&mut self, f: impl Fn(&mut u64, u64)) {
+        for &(from, to) in self.runs.iter().filter(|run| run.0 < run.1) {
+            let (first, last) = (from >> 6, (to - 1) >> 6);
+            let (mut mask, tail) = (!0 << (from & 63), !0 >> (63 - ((to - 1) & 63)));
+            for word in first..last {
+                f(&mut self.bits[word as usize], mask);
+                mask = !0;
+            }
+            f(&mut self.bits[last as usize], mask & tail);
+        }
     }
 
     fn copy(&self, perm: &[u32], count: usize, out: &mut Vec<u32>) {
@@ -177,6 +209,19 @@ mod tests {
                     runs.drain(&l, &mut found);
                 }
                 assert_eq!(found[1..], expected[..]);
+                if round % 2 == 0 {
+                    runs.mark();
+                    let marked: Vec<u32> = (0..1000).filter(|&p| runs.has(p)).map(|p| l.perm[p as usize]).collect();
+                    expected.sort_unstable();
+                    assert_eq!(
+                        {
+                            let mut m = marked;
+                            m.sort_unstable();
+                            m
+                        },
+                        expected
+                    );
+                }
             }
         }
     }

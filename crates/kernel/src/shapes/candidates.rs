@@ -5,6 +5,7 @@ use super::expr::{Dag, Expr, ExprId, EVERYTHING, NOTHING};
 use super::search::Message;
 use super::shared::Sets;
 use super::store::Store;
+use crate::bits::fetch;
 
 /// Expressions and words kept: past it all are dropped, for subscriptions come and go.
 const MAX_EXPRESSIONS: usize = 1 << 20;
@@ -27,10 +28,10 @@ pub struct Candidates {
     words: Vec<u32>,
     dag: Dag,
     sets: Sets,
-    /// What this message has: entries, guards (by their stamps), and buckets that the store checks.
+    /// Items that are known to be guards. A message has very many of them, and few are asked for.
+    guards: Vec<u64>,
+    /// What this message has: entries, and buckets that the store checks.
     reached: Vec<u32>,
-    guards: Vec<u32>,
-    message: u32,
     stored: Vec<u32>,
     row: Vec<u64>,
 }
@@ -53,16 +54,12 @@ impl Candidates {
         for &item in changed.unwrap_or(&[]) {
             if let Some(entry) = self.entries.get_mut(item as usize) {
                 *entry = UNKNOWN;
+                self.guards[item as usize / 64] &= !(1 << (item % 64));
             }
         }
         self.words.resize(self.words.len().max(FIRST), 0);
         self.entries.resize(bound, UNKNOWN);
-        self.guards.resize(bound, 0);
-        if self.message == u32::MAX {
-            self.guards.fill(0);
-            self.message = 0;
-        }
-        self.message += 1;
+        self.guards.resize(bound / 64 + 1, 0);
         self.reached.clear();
         self.stored.clear();
     }
@@ -70,13 +67,16 @@ impl Candidates {
     /// The message has this item. True if it is a subscription.
     #[inline(always)]
     pub fn reach(&mut self, store: &Store, item: u32, what: impl Fn(u32) -> Item) -> bool {
+        if self.guards[item as usize / 64] >> (item % 64) & 1 == 1 {
+            return false;
+        }
         let mut entry = self.entries[item as usize];
         if entry == UNKNOWN {
             entry = self.get_to_know(store, item, what(item));
         }
         match entry {
             SUBSCRIPTION => return true,
-            GUARD => self.guards[item as usize] = self.message,
+            GUARD => self.guards[item as usize / 64] |= 1 << (item % 64),
             STORED => {
                 if let Item::Bucket(b) = what(item) {
                     self.stored.push(b);
@@ -97,23 +97,29 @@ impl Candidates {
         !self.reached.is_empty()
     }
 
-    /// Buckets with all their guards that the store checks.
-    pub fn stored<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = u32> + 'a {
-        let guarded = |&b: &u32| store.guards(b).all(|g| self.guards[g as usize] == self.message);
-        self.stored.iter().copied().filter(guarded)
+    /// Buckets with all their guards that the store checks. `has`: does the message have a guard?
+    pub fn stored<'a>(&'a self, store: &'a Store, has: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = u32> + 'a {
+        self.stored.iter().copied().filter(move |&b| store.guards(b).all(&has))
     }
 
-    /// Appends the subscriptions of the other buckets that the message satisfies.
-    pub fn check(&mut self, message: Message<'_>, out: &mut Vec<u32>) {
+    /// Appends the subscriptions of the other buckets that the message satisfies. `has` is as above; `expect` is told
+    /// of what it will be asked.
+    pub fn check(&mut self, message: Message<'_>, has: impl Fn(u32) -> bool, expect: impl Fn(u32), out: &mut Vec<u32>) {
         self.sets.begin(&self.dag, message.nodes.len());
+        let guards = |entry: u32| {
+            let (&guards, rest) = self.words[entry as usize..].split_first().unwrap_or((&0, &[]));
+            rest.split_at(guards as usize)
+        };
         for (i, &entry) in self.reached.iter().enumerate() {
             // they lie apart, and it is known well ahead which come
-            if let Some(&later) = self.reached.get(i + 8) {
+            if let Some(&later) = self.reached.get(i + 16) {
                 fetch(&self.words[later as usize]);
             }
-            let (&guards, rest) = self.words[entry as usize..].split_first().unwrap_or((&0, &[]));
-            let (guards, rest) = rest.split_at(guards as usize);
-            if !guards.iter().all(|&g| self.guards[g as usize] == self.message) {
+            if let Some(&soon) = self.reached.get(i + 8) {
+                guards(soon).0.iter().for_each(|&g| expect(g));
+            }
+            let (guards, rest) = guards(entry);
+            if !guards.iter().all(|&g| has(g)) {
                 continue;
             }
             let mut at = 1;
@@ -171,19 +177,6 @@ impl Candidates {
         }
         Some(entry as u32)
     }
-}
-
-/// Asks the processor to have a word at hand soon.
-#[inline(always)]
-fn fetch(word: &u32) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: it has no effect but on caches.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
 }
 
 fn push_pattern(dag: &Dag, pattern: ExprId, words: &mut Vec<u32>) {

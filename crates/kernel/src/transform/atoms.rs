@@ -187,7 +187,6 @@ impl Atoms {
         if !of.reads_values() {
             return;
         }
-        value.read();
         if !of.strings.is_empty() {
             if let Some(atom) = value.string(constants).and_then(|s| of.strings.get(&s)) {
                 f(*atom);
@@ -247,6 +246,21 @@ impl<'v> NodeValue<'v> {
         NodeValue { message, node, scratch, is_read: false, plain: None, string: None, number: None }
     }
 
+    /// A value of which it may be known already which constant it is.
+    pub fn known(
+        message: Message<'v>,
+        node: NodeIx,
+        scratch: &'v mut Vec<u8>,
+        string: Option<Option<StrId>>,
+    ) -> NodeValue<'v> {
+        NodeValue { string, ..NodeValue::new(message, node, scratch) }
+    }
+
+    /// Which constant it is, if that has been asked.
+    pub fn known_string(&self) -> Option<Option<StrId>> {
+        self.string
+    }
+
     fn read(&mut self) {
         if self.is_read {
             return;
@@ -258,7 +272,8 @@ impl<'v> NodeValue<'v> {
         self.plain = if len == 0 { Some(&[]) } else { at.checked_add(len).and_then(|end| src.get(at..end)) };
     }
 
-    fn bytes(&self) -> &[u8] {
+    fn bytes(&mut self) -> &[u8] {
+        self.read();
         self.plain.unwrap_or(self.scratch)
     }
 

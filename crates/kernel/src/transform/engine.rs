@@ -2,9 +2,13 @@
 //!
 //! [`Transforms`] do not change while messages are transformed; what does is in a [`Transformer`], one per thread.
 
-use super::factory::{Factory, Key, Template};
-use super::run::{Refused, Runner};
-use super::set::{PlanIx, Set};
+use super::factory::{Factory, Making, Returned};
+use super::paths::Refused;
+use super::plans;
+use super::plans::profile::Profile;
+use super::plans::run::For;
+use super::run::{OfPlan, Runner};
+use super::set::Set;
 use crate::names::{Names, COMMENT, INSTRUCTION};
 use crate::shapes::nodes::{NodeIx, Nodes, Place};
 use crate::shapes::search::Message;
@@ -16,6 +20,8 @@ pub struct Transforms {
     names: Names,
     constants: Constants,
     pub set: Set,
+    /// Those that run as the paper's plans.
+    pub plans: plans::set::Set,
 }
 
 impl Transforms {
@@ -29,15 +35,26 @@ impl Transforms {
     }
 
     /// Adds a subscription: see `Set::add`.
-    pub fn add(
+    pub fn add(&mut self, sub: u32, words: &[u32], row: &[f64], making: Making) -> Result<(), &'static str> {
+        self.set.add(sub, words, row, making, &self.names, self.constants.len())
+    }
+
+    /// Adds a subscription as one of the paper's plans: see `plans::set::Set::add`.
+    pub fn add_plan(
         &mut self,
         sub: u32,
-        words: &[u32],
-        row: &[f64],
-        order: Vec<Key>,
-        template: Template,
+        codes: &[u32],
+        (words, row): (&[u32], &[f64]),
+        making: Making,
+        shared: bool,
     ) -> Result<(), &'static str> {
-        self.set.add(sub, words, row, (order, template), &self.names, self.constants.len())
+        let known = (&self.names, self.constants.len());
+        self.plans.add(sub, codes, words, row, making, shared, known)
+    }
+
+    /// False if there is no such subscription.
+    pub fn remove(&mut self, sub: u32) -> bool {
+        self.set.remove(sub) || self.plans.remove(sub)
     }
 }
 
@@ -57,7 +74,10 @@ pub struct Output {
 /// The groupSequence-listSequence format: per plan its groups, per group the bound node and a list for each return.
 #[derive(Default)]
 pub struct GroupColumns {
-    pub plans: Vec<PlanIx>,
+    /// Their subscriptions, one plan's after the other's, and where they end; how many lists a group has.
+    pub subs: Vec<u32>,
+    pub sub_ends: Vec<u32>,
+    pub returns: Vec<u32>,
     /// Ends of the plans' groups in `bound`.
     pub group_ends: Vec<u32>,
     pub bound: Vec<NodeIx>,
@@ -67,8 +87,16 @@ pub struct GroupColumns {
 }
 
 impl GroupColumns {
+    fn begin(&mut self, subs: &[u32], returns: usize) {
+        self.subs.extend_from_slice(subs);
+        self.sub_ends.push(self.subs.len() as u32);
+        self.returns.push(returns as u32);
+    }
+
     pub fn clear(&mut self) {
-        self.plans.clear();
+        self.subs.clear();
+        self.sub_ends.clear();
+        self.returns.clear();
         self.group_ends.clear();
         self.bound.clear();
         self.list_ends.clear();
@@ -81,6 +109,7 @@ pub struct Transformer {
     reader: Reader,
     nodes: Nodes,
     runner: Runner,
+    plans: plans::run::Runner,
     factory: Factory,
 }
 
@@ -94,20 +123,25 @@ impl Transformer {
         out: &mut Output,
     ) -> Result<(), XmlError> {
         let before = (out.subs.len(), out.bytes.len(), out.ends.len(), out.cut.len());
-        let (runner, factory) = (&mut self.runner, &mut self.factory);
+        let (runner, plans, factory) = (&mut self.runner, &mut self.plans, &mut self.factory);
         let most = limits.max_result_bytes as usize;
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
             factory.begin();
-            runner.run(&transforms.set, message, |id, _, bound, lists| {
-                let plan = transforms.set.plan(id);
-                if !factory.make(plan, bound, lists, most, &mut out.bytes) {
+            let mut make = |whom: For<'_>, bound: &[NodeIx], lists: &mut dyn Returned<'_>| {
+                if !factory.make(whom.making, bound, lists, most, &mut out.bytes) {
                     out.cut.push(out.ends.len() as u32);
                 }
                 let number = out.ends.len() as u32;
                 out.ends.push(out.bytes.len() as u32);
-                out.subs.extend_from_slice(&plan.subs);
+                out.subs.extend_from_slice(whom.subs);
                 out.payload_of.resize(out.subs.len(), number);
-            })
+            };
+            runner.run(&transforms.set, message, |id, returns, bound, lists| {
+                let plan = transforms.set.plan(id);
+                let whom = For { subs: &plan.subs, making: &plan.making, returns: returns.len() };
+                make(whom, bound, &mut OfPlan { returns, lists });
+            })?;
+            plans.run(&transforms.plans, message, &mut make)
         });
         if done.is_err() {
             out.subs.truncate(before.0);
@@ -128,9 +162,10 @@ impl Transformer {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let before = out.len();
-        let runner = &mut self.runner;
+        let (runner, plans) = (&mut self.runner, &mut self.plans);
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))
+            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))?;
+            plans.run(&transforms.plans, message, &mut |whom, _, _| out.extend_from_slice(whom.subs))
         });
         if done.is_err() {
             out.truncate(before);
@@ -146,10 +181,10 @@ impl Transformer {
         limits: &Limits,
         out: &mut GroupColumns,
     ) -> Result<(), XmlError> {
-        let runner = &mut self.runner;
+        let (runner, plans) = (&mut self.runner, &mut self.plans);
         read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
             runner.run(&transforms.set, message, |id, returns, bound, lists| {
-                out.plans.push(id);
+                out.begin(&transforms.set.plan(id).subs, returns.len());
                 for node in bound {
                     out.bound.push(*node);
                     for &what in returns {
@@ -158,8 +193,24 @@ impl Transformer {
                     }
                 }
                 out.group_ends.push(out.bound.len() as u32);
+            })?;
+            plans.run(&transforms.plans, message, &mut |whom, bound, lists| {
+                out.begin(whom.subs, whom.returns);
+                for node in bound {
+                    out.bound.push(*node);
+                    for r in 0..whom.returns as u32 {
+                        out.nodes.extend_from_slice(lists.nodes(r, node));
+                        out.list_ends.push(out.nodes.len() as u32);
+                    }
+                }
+                out.group_ends.push(out.bound.len() as u32);
             })
         })
+    }
+
+    /// What operators of plans cost; counts from when it is switched on.
+    pub fn profile(&mut self) -> &mut Profile {
+        &mut self.plans.profile
     }
 
     /// Only reads the message, for comparison.

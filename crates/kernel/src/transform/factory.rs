@@ -1,8 +1,6 @@
 //! The message factory (broker §2.1): a template's markup around what a transform returns, straight from the bytes of
 //! the message.
 
-use super::run::Lists;
-use super::set::Plan;
 use crate::output::fragment::{escape, Fragments, Under};
 use crate::output::scope::Scopes;
 use crate::shapes::nodes::NodeIx;
@@ -87,7 +85,7 @@ enum KeyValue {
 }
 
 impl Expr {
-    pub fn fits(&self, returns: u32) -> bool {
+    fn fits(&self, returns: u32) -> bool {
         match self {
             Expr::Constant(_) => true,
             Expr::Concat(parts) | Expr::Spaced(parts) => parts.iter().all(|p| p.fits(returns)),
@@ -103,8 +101,7 @@ impl Expr {
 }
 
 impl Template {
-    /// Does it ask for nothing but what `returns` returns give?
-    pub fn fits(&self, returns: usize) -> bool {
+    fn fits(&self, returns: usize) -> bool {
         let returns = returns as u32;
         self.pieces.iter().all(|p| match p {
             Piece::Markup(_) | Piece::Sequence => true,
@@ -112,6 +109,28 @@ impl Template {
             Piece::Attributes(rs, _) => rs.iter().all(|r| *r < returns),
             Piece::Item(e) | Piece::Quoted(e) => e.fits(returns),
         })
+    }
+}
+
+/// What a transform returns of the nodes it binds: the groupSequence-listSequence format, whoever made it.
+pub trait Returned<'m> {
+    /// The nodes of return `r` for a bound node, in document order, each once.
+    fn nodes<'s>(&'s mut self, r: u32, bound: &'s NodeIx) -> &'s [NodeIx];
+
+    fn message(&self) -> Message<'m>;
+}
+
+/// How a new message is made of what is returned: sort keys, the first one first, and the template.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Making {
+    pub order: Box<[Key]>,
+    pub template: Template,
+}
+
+impl Making {
+    /// Does it ask for nothing but what `returns` returns give?
+    pub fn fits(&self, returns: usize) -> bool {
+        self.template.fits(returns) && self.order.iter().all(|key| key.value.fits(returns as u32))
     }
 }
 
@@ -133,39 +152,39 @@ impl Factory {
         self.scopes.clear();
     }
 
-    /// Appends the message that a plan makes of its bound nodes; false if it would be longer than `most` bytes.
+    /// Appends the message that is made of bound nodes; false if it would be longer than `most` bytes.
     pub fn make(
         &mut self,
-        plan: &Plan,
+        making: &Making,
         bound: &[NodeIx],
-        lists: &mut Lists<'_>,
+        lists: &mut dyn Returned<'_>,
         most: usize,
         out: &mut Vec<u8>,
     ) -> bool {
         let start = out.len();
-        out.extend_from_slice(&plan.template.before);
+        out.extend_from_slice(&making.template.before);
         self.after_item = false;
         let ordered;
-        let bound = if plan.order.is_empty() {
+        let bound = if making.order.is_empty() {
             bound
         } else {
-            ordered = self.ordered(plan, bound, lists);
+            ordered = self.ordered(making, bound, lists);
             &ordered
         };
         for node in bound {
-            for piece in &plan.template.pieces {
-                self.piece(plan, piece, node, lists, out);
+            for piece in &making.template.pieces {
+                self.piece(piece, node, lists, out);
                 if out.len() - start > most {
                     out.truncate(start);
                     return false;
                 }
             }
         }
-        out.extend_from_slice(&plan.template.after);
+        out.extend_from_slice(&making.template.after);
         true
     }
 
-    fn piece(&mut self, plan: &Plan, piece: &Piece, bound: &NodeIx, lists: &mut Lists<'_>, out: &mut Vec<u8>) {
+    fn piece(&mut self, piece: &Piece, bound: &NodeIx, lists: &mut dyn Returned<'_>, out: &mut Vec<u8>) {
         let message = lists.message();
         match piece {
             Piece::Markup(bytes) => {
@@ -174,7 +193,7 @@ impl Factory {
             }
             Piece::Sequence => self.after_item = false,
             Piece::Copy(r, under) => {
-                for &n in lists.get(plan.returns[*r as usize], bound) {
+                for &n in lists.nodes(*r, bound) {
                     out.extend_from_slice(self.fragments.get_under(message.src, message.nodes, n, *under));
                     self.after_item = false;
                 }
@@ -182,14 +201,14 @@ impl Factory {
             Piece::Attributes(returns, start) => {
                 let mut start = Start::clone(start);
                 for r in returns {
-                    let nodes = lists.get(plan.returns[*r as usize], bound);
+                    let nodes = lists.nodes(*r, bound);
                     self.attributes(message, nodes, &mut start, out);
                 }
             }
             Piece::Item(expr) | Piece::Quoted(expr) => {
                 let mut text = std::mem::take(&mut self.text);
                 text.clear();
-                let present = self.value_of(plan, expr, bound, lists, &mut text);
+                let present = self.value_of(expr, bound, lists, &mut text);
                 if matches!(piece, Piece::Quoted(_)) {
                     escape_quoted(&text, out);
                 } else if present {
@@ -205,13 +224,13 @@ impl Factory {
     }
 
     /// Appends the value; false if there is none.
-    fn value_of(&mut self, plan: &Plan, expr: &Expr, bound: &NodeIx, lists: &mut Lists<'_>, out: &mut Vec<u8>) -> bool {
+    fn value_of(&mut self, expr: &Expr, bound: &NodeIx, lists: &mut dyn Returned<'_>, out: &mut Vec<u8>) -> bool {
         let message = lists.message();
         match expr {
             Expr::Constant(bytes) => out.extend_from_slice(bytes),
             Expr::Concat(parts) => {
                 for part in parts {
-                    self.value_of(plan, part, bound, lists, out);
+                    self.value_of(part, bound, lists, out);
                 }
             }
             Expr::Spaced(parts) => {
@@ -221,7 +240,7 @@ impl Factory {
                     if any {
                         out.push(b' ');
                     }
-                    if self.value_of(plan, part, bound, lists, out) {
+                    if self.value_of(part, bound, lists, out) {
                         any = true;
                     } else {
                         out.truncate(at);
@@ -230,7 +249,7 @@ impl Factory {
                 return any;
             }
             Expr::Joined(r) => {
-                let nodes = lists.get(plan.returns[*r as usize], bound);
+                let nodes = lists.nodes(*r, bound);
                 for (i, &n) in nodes.iter().enumerate() {
                     if i > 0 {
                         out.push(b' ');
@@ -240,16 +259,16 @@ impl Factory {
                 return !nodes.is_empty();
             }
             Expr::First(r) => {
-                let Some(&n) = lists.get(plan.returns[*r as usize], bound).first() else { return false };
+                let Some(&n) = lists.nodes(*r, bound).first() else { return false };
                 out.extend_from_slice(message.nodes.value(message.src, n, &mut self.value));
             }
-            Expr::Count(r) => push_number(lists.get(plan.returns[*r as usize], bound).len() as f64, out),
+            Expr::Count(r) => push_number(lists.nodes(*r, bound).len() as f64, out),
             Expr::Sum(r) => {
-                let nodes = lists.get(plan.returns[*r as usize], bound);
+                let nodes = lists.nodes(*r, bound);
                 push_number(self.numbers(message, nodes).fold(0.0, |a, b| a + b), out);
             }
             Expr::Min(r) | Expr::Max(r) | Expr::Average(r) => {
-                let nodes = lists.get(plan.returns[*r as usize], bound);
+                let nodes = lists.nodes(*r, bound);
                 let numbers = self.numbers(message, nodes);
                 let least = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
                 let most = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
@@ -298,14 +317,14 @@ impl Factory {
         }
     }
 
-    fn ordered(&mut self, plan: &Plan, bound: &[NodeIx], lists: &mut Lists<'_>) -> Vec<NodeIx> {
+    fn ordered(&mut self, making: &Making, bound: &[NodeIx], lists: &mut dyn Returned<'_>) -> Vec<NodeIx> {
         let mut keyed = vec![];
         for n in bound {
-            let keys: Vec<KeyValue> = plan.order.iter().map(|key| self.key(plan, key, n, lists)).collect();
+            let keys: Vec<KeyValue> = making.order.iter().map(|key| self.key(key, n, lists)).collect();
             keyed.push((keys, *n));
         }
         keyed.sort_by(|(a, _), (b, _)| {
-            let mut each = plan.order.iter().zip(a.iter().zip(b));
+            let mut each = making.order.iter().zip(a.iter().zip(b));
             let differing = each.find_map(|(key, (a, b))| {
                 let (a, b) = if key.descending { (b, a) } else { (a, b) };
                 a.partial_cmp(b).filter(|order| order.is_ne())
@@ -315,9 +334,9 @@ impl Factory {
         keyed.into_iter().map(|k| k.1).collect()
     }
 
-    fn key(&mut self, plan: &Plan, key: &Key, bound: &NodeIx, lists: &mut Lists<'_>) -> KeyValue {
+    fn key(&mut self, key: &Key, bound: &NodeIx, lists: &mut dyn Returned<'_>) -> KeyValue {
         let mut text = vec![];
-        if !self.value_of(plan, &key.value, bound, lists, &mut text) {
+        if !self.value_of(&key.value, bound, lists, &mut text) {
             return if key.none_last { KeyValue::Last } else { KeyValue::First };
         }
         if !key.numeric {

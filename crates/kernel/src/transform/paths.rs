@@ -58,6 +58,50 @@ impl LinearPath {
         at
     }
 
+    /// Calls `f` with the depths of the steps for every way in which the path leads from the document to the last node
+    /// of a tag path, inner matches first; false if there are more than `most`.
+    pub fn alignments(&self, tags: &[Sym], names: &Names, most: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        if self.contexts(tags, names, |_, at| at) & 1 == 0 {
+            return true;
+        }
+        let mut depths = vec![0; self.len()];
+        let mut left = most;
+        self.align(self.len(), tags.len(), tags, names, &mut depths, &mut left, f)
+    }
+
+    /// The first `steps` steps, the last of them above depth `below`.
+    #[allow(clippy::too_many_arguments)]
+    fn align(
+        &self,
+        steps: usize,
+        below: usize,
+        tags: &[Sym],
+        names: &Names,
+        depths: &mut Vec<u8>,
+        left: &mut usize,
+        f: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        // how far up the step may lie depends on the one after it; the last one is where the tag path ends
+        let deep = steps < self.len() && self.0[steps].1;
+        let (test, from_document) = (self.0[steps - 1].0, !self.0[steps - 1].1);
+        let least = if deep { steps } else { below - 1 };
+        for d in (least..below).rev() {
+            if d < steps || !test.passes(names, tags[d]) || steps == 1 && from_document && d != 1 {
+                continue;
+            }
+            depths[steps - 1] = d as u8;
+            // ways that the steps above do not go on count too: they are what a hostile message multiplies
+            let Some(fewer) = left.checked_sub(1) else { return false };
+            *left = fewer;
+            if steps == 1 {
+                f(depths);
+            } else if !self.align(steps - 1, d, tags, names, depths, left, f) {
+                return false;
+            }
+        }
+        true
+    }
+
     fn key(&self) -> Box<[u64]> {
         let code = |&(test, deep): &(Test, bool)| {
             let (kind, sym) = match test {
@@ -113,12 +157,105 @@ impl PathSet {
     }
 }
 
-/// What is known of a tag path.
-#[derive(Default, Clone)]
-pub struct TagPath {
+/// A tag path, and what is known of it.
+#[derive(Clone)]
+pub struct TagPath<T> {
     parent: u32,
     sym: Sym,
     pub depth: u32,
+    pub known: T,
+}
+
+/// The tag paths of messages so far, as a tree: 0 is the document's.
+pub struct TagTree<T> {
+    paths: Vec<TagPath<T>>,
+    children: HashMap<(u32, Sym), u32>,
+    tags: Vec<Sym>,
+}
+
+impl<T: Default> Default for TagTree<T> {
+    fn default() -> Self {
+        let document = TagPath { parent: 0, sym: NO_SYM, depth: 0, known: T::default() };
+        TagTree { paths: vec![document], children: HashMap::new(), tags: vec![] }
+    }
+}
+
+impl<T: Default> TagTree<T> {
+    /// Before a message: no more than a bounded number is kept.
+    pub fn begin(&mut self) {
+        if self.paths.len() > MAX_TAG_PATHS {
+            *self = TagTree::default();
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> &TagPath<T> {
+        &self.paths[id as usize]
+    }
+
+    /// The tag path of a node below one with tag path `parent`. `look` is called where it is not `known` in full.
+    #[inline]
+    pub fn child(
+        &mut self,
+        parent: u32,
+        sym: Sym,
+        is_known: impl FnOnce(&T) -> bool,
+        look: impl FnOnce(&[Sym], &mut T),
+    ) -> Result<u32, Refused> {
+        let id = match self.children.get(&(parent, sym)) {
+            Some(&id) => id,
+            None => self.add(parent, sym)?,
+        };
+        if !is_known(&self.paths[id as usize].known) {
+            self.tags(id);
+            look(&self.tags, &mut self.paths[id as usize].known);
+        }
+        Ok(id)
+    }
+
+    /// The document's tag path, likewise.
+    pub fn document(&mut self, is_known: impl FnOnce(&T) -> bool, look: impl FnOnce(&[Sym], &mut T)) -> &TagPath<T> {
+        if !is_known(&self.paths[0].known) {
+            self.tags(0);
+            look(&self.tags, &mut self.paths[0].known);
+        }
+        &self.paths[0]
+    }
+
+    #[cold]
+    fn add(&mut self, parent: u32, sym: Sym) -> Result<u32, Refused> {
+        let id = self.paths.len() as u32;
+        let depth = self.paths[parent as usize].depth + 1;
+        if depth as usize > MAX_DEPTH {
+            return Err(Refused::TooDeep);
+        }
+        if self.paths.len() > 4 * MAX_TAG_PATHS {
+            return Err(Refused::TooMuch);
+        }
+        self.paths.push(TagPath { parent, sym, depth, known: T::default() });
+        self.children.insert((parent, sym), id);
+        Ok(id)
+    }
+
+    /// The names on the way to a tag path, from the document on.
+    pub fn tags(&mut self, id: u32) -> &[Sym] {
+        self.tags.clear();
+        let mut at = id;
+        loop {
+            self.tags.push(self.paths[at as usize].sym);
+            if at == 0 {
+                break;
+            }
+            at = self.paths[at as usize].parent;
+        }
+        self.tags.reverse();
+        &self.tags
+    }
+}
+
+/// What relative paths and binding paths say of a tag path.
+#[derive(Default, Clone)]
+pub struct Leads {
     /// Relative paths that lead here from some ancestor, and the depths of those ancestors.
     pub hits: Vec<(PathIx, u64)>,
     /// Binding paths that lead here from the document, ascending.
@@ -127,96 +264,48 @@ pub struct TagPath {
     seen: (u32, u32),
 }
 
-/// The tag paths of messages so far, as a tree: 0 is the document's.
-pub struct TagPaths {
-    known: Vec<TagPath>,
-    children: HashMap<(u32, Sym), u32>,
-    tags: Vec<Sym>,
-}
-
-impl Default for TagPaths {
-    fn default() -> Self {
-        let document = TagPath { sym: NO_SYM, ..TagPath::default() };
-        TagPaths { known: vec![document], children: HashMap::new(), tags: vec![] }
-    }
-}
-
-impl TagPaths {
-    /// Before a message: no more than a bounded number is kept.
-    pub fn begin(&mut self) {
-        if self.known.len() > MAX_TAG_PATHS {
-            *self = TagPaths::default();
-        }
-    }
-
-    /// More than can be kept have been found in this message alone.
-    pub fn is_full(&self) -> bool {
-        self.known.len() > 4 * MAX_TAG_PATHS
-    }
-
-    pub fn get(&self, id: u32) -> &TagPath {
-        &self.known[id as usize]
-    }
-
-    /// The tag path of a node below one with tag path `parent`, with all paths looked at.
+impl Leads {
     #[inline]
-    pub fn child(&mut self, parent: u32, sym: Sym, rels: &PathSet, binds: &PathSet, names: &Names) -> u32 {
-        let id = match self.children.get(&(parent, sym)) {
-            Some(&id) => id,
-            None => self.add(parent, sym),
-        };
-        if self.known[id as usize].seen != (rels.len() as u32, binds.len() as u32) {
-            self.look(id, rels, binds, names);
-        }
-        id
-    }
-
-    /// The document's tag path, with all paths looked at.
-    pub fn document(&mut self, rels: &PathSet, binds: &PathSet, names: &Names) -> &TagPath {
-        if self.known[0].seen != (rels.len() as u32, binds.len() as u32) {
-            self.look(0, rels, binds, names);
-        }
-        &self.known[0]
-    }
-
-    fn add(&mut self, parent: u32, sym: Sym) -> u32 {
-        let id = self.known.len() as u32;
-        let depth = self.known[parent as usize].depth + 1;
-        self.known.push(TagPath { parent, sym, depth, ..TagPath::default() });
-        self.children.insert((parent, sym), id);
-        id
-    }
-
-    /// The names on the way to a tag path, from the document on.
-    pub fn tags(&mut self, id: u32) -> &[Sym] {
-        self.tags.clear();
-        let mut at = id;
-        loop {
-            self.tags.push(self.known[at as usize].sym);
-            if at == 0 {
-                break;
-            }
-            at = self.known[at as usize].parent;
-        }
-        self.tags.reverse();
-        &self.tags
+    pub fn is_known(&self, rels: &PathSet, binds: &PathSet) -> bool {
+        self.seen == (rels.len() as u32, binds.len() as u32)
     }
 
     #[cold]
-    fn look(&mut self, id: u32, rels: &PathSet, binds: &PathSet, names: &Names) {
-        self.tags(id);
-        let t = &mut self.known[id as usize];
-        for rel in t.seen.0..rels.len() as u32 {
-            let mask = rels.get(rel).contexts(&self.tags, names, |_, at| at);
+    pub fn look(&mut self, tags: &[Sym], rels: &PathSet, binds: &PathSet, names: &Names) {
+        for rel in self.seen.0..rels.len() as u32 {
+            let mask = rels.get(rel).contexts(tags, names, |_, at| at);
             if mask != 0 {
-                t.hits.push((rel, mask));
+                self.hits.push((rel, mask));
             }
         }
-        for bind in t.seen.1..binds.len() as u32 {
-            if binds.get(bind).contexts(&self.tags, names, |_, at| at) & 1 != 0 {
-                t.bound.push(bind);
+        for bind in self.seen.1..binds.len() as u32 {
+            if binds.get(bind).contexts(tags, names, |_, at| at) & 1 != 0 {
+                self.bound.push(bind);
             }
         }
-        t.seen = (rels.len() as u32, binds.len() as u32);
+        self.seen = (rels.len() as u32, binds.len() as u32);
+    }
+}
+
+/// Why a message was not transformed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    TooDeep,
+    TooMuch,
+}
+
+impl Refused {
+    pub fn code(self) -> &'static str {
+        match self {
+            Refused::TooDeep => "too-deep-to-transform",
+            Refused::TooMuch => "too-much-to-transform",
+        }
+    }
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Refused::TooDeep => "the message is nested deeper than transforms can take (63 levels)",
+            Refused::TooMuch => "the message gives transforms more work than a message may",
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! One thread's way through the transforms: which of them a message satisfies, and what they return of it.
 
 use super::atoms::{AtomIx, NodeValue};
+use super::factory::Returned;
 use super::groups::Groups;
-use super::paths::{PathIx, TagPaths, MAX_DEPTH};
+use super::paths::{Leads, PathIx, Refused, TagTree, MAX_DEPTH};
 use super::set::{Binding, Cond, Generic, Led, PlanIx, Return, Set};
 use crate::names::is_element;
 use crate::shapes::nodes::NodeIx;
@@ -14,32 +15,9 @@ use std::ops::Range;
 /// Work that one message may cause before it is refused: nodes noted for conditions and groups.
 const MAX_NOTES: usize = 1 << 26;
 
-/// Why a message was not transformed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refused {
-    TooDeep,
-    TooMuch,
-}
-
-impl Refused {
-    pub fn code(self) -> &'static str {
-        match self {
-            Refused::TooDeep => "too-deep-to-transform",
-            Refused::TooMuch => "too-much-to-transform",
-        }
-    }
-
-    pub fn text(self) -> &'static str {
-        match self {
-            Refused::TooDeep => "the message is nested deeper than transforms can take (63 levels)",
-            Refused::TooMuch => "the message gives transforms more work than a message may",
-        }
-    }
-}
-
 #[derive(Default)]
 pub struct Runner {
-    tag_paths: TagPaths,
+    tag_paths: TagTree<Leads>,
     /// By node its tag path, and its place among the elements (the document has place 0).
     tag_of: Vec<u32>,
     place: Vec<u32>,
@@ -102,7 +80,7 @@ impl Runner {
 
     /// The binding paths that lead to a node of the message that was run last.
     pub(crate) fn binds_at(&self, node: NodeIx) -> &[PathIx] {
-        &self.tag_paths.get(self.tag_of[node as usize]).bound
+        &self.tag_paths.get(self.tag_of[node as usize]).known.bound
     }
 
     /// Tag paths, conditions that hold and nodes of return paths, in one pass over the nodes.
@@ -112,9 +90,12 @@ impl Runner {
         let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
         let mut live = [0u64; MAX_DEPTH + 1];
         let everywhere = set.filters_ancestors();
-        let document = self.tag_paths.document(&set.rels, &set.binds, message.names);
-        live[0] = !document.bound.is_empty() as u64;
-        let led = document.bound.iter().filter(|&&bind| !set.led_to_by_bind(bind).is_empty());
+        let document = self.tag_paths.document(
+            |leads| leads.is_known(&set.rels, &set.binds),
+            |tags, leads| leads.look(tags, &set.rels, &set.binds, message.names),
+        );
+        live[0] = !document.known.bound.is_empty() as u64;
+        let led = document.known.bound.iter().filter(|&&bind| !set.led_to_by_bind(bind).is_empty());
         self.binds.extend(led.map(|&bind| (bind, 0)));
         self.tag_of.push(0);
         self.place.push(0);
@@ -123,13 +104,12 @@ impl Runner {
         for n in 1..nodes.len() {
             let rec = &nodes.recs[n];
             let parent = self.tag_of[rec.parent as usize];
-            if self.tag_paths.get(parent).depth as usize >= MAX_DEPTH {
-                return Err(Refused::TooDeep);
-            }
-            if self.tag_paths.is_full() {
-                return Err(Refused::TooMuch);
-            }
-            let tag = self.tag_paths.child(parent, rec.sym, &set.rels, &set.binds, message.names);
+            let tag = self.tag_paths.child(
+                parent,
+                rec.sym,
+                |leads| leads.is_known(&set.rels, &set.binds),
+                |tags, leads| leads.look(tags, &set.rels, &set.binds, message.names),
+            )?;
             self.tag_of.push(tag);
             self.place.push(if is_element(rec.sym) {
                 self.places += 1;
@@ -141,15 +121,15 @@ impl Runner {
             let depth = t.depth as usize;
             ancestors[depth] = n as NodeIx;
             // nobody asks for conditions or groups of nodes that no path binds
-            let wanted = everywhere || !t.bound.is_empty();
+            let wanted = everywhere || !t.known.bound.is_empty();
             live[depth] = live[depth - 1] | (wanted as u64) << depth;
-            for &bind in &t.bound {
+            for &bind in &t.known.bound {
                 if !set.led_to_by_bind(bind).is_empty() {
                     self.binds.push((bind, n as NodeIx));
                 }
             }
             let mut value = NodeValue::new(message, n as NodeIx, &mut self.value);
-            for &(rel, mask) in &t.hits {
+            for &(rel, mask) in &t.known.hits {
                 let mask = mask & live[depth];
                 if mask == 0 {
                     continue;
@@ -237,7 +217,7 @@ impl Runner {
         for i in candidates {
             let node = self.sorted[i as usize];
             let tag = self.tag_of[node as usize];
-            if self.tag_paths.get(tag).bound.binary_search(&led.path).is_ok()
+            if self.tag_paths.get(tag).known.bound.binary_search(&led.path).is_ok()
                 && (led.plain || self.satisfies(set, message, led.class, node))
             {
                 bound.push(node);
@@ -330,6 +310,22 @@ pub struct Lists<'a> {
     message: Message<'a>,
 }
 
+/// The lists of one plan.
+pub struct OfPlan<'l, 'a> {
+    pub returns: &'l [Return],
+    pub lists: &'l mut Lists<'a>,
+}
+
+impl<'a> Returned<'a> for OfPlan<'_, 'a> {
+    fn nodes<'s>(&'s mut self, r: u32, bound: &'s NodeIx) -> &'s [NodeIx] {
+        self.lists.get(self.returns[r as usize], bound)
+    }
+
+    fn message(&self) -> Message<'a> {
+        self.lists.message
+    }
+}
+
 impl<'a> Lists<'a> {
     /// The nodes that are returned of a bound node, in document order, each once.
     pub fn get<'s>(&'s mut self, what: Return, bound: &'s NodeIx) -> &'s [NodeIx] {
@@ -364,14 +360,10 @@ impl<'a> Lists<'a> {
             }
         }
     }
-
-    pub fn message(&self) -> Message<'a> {
-        self.message
-    }
 }
 
 /// The nodes that steps find from a node, in document order.
-fn select(message: Message<'_>, steps: &[(Vec<bool>, bool)], from: NodeIx) -> Vec<NodeIx> {
+pub fn select(message: Message<'_>, steps: &[(Vec<bool>, bool)], from: NodeIx) -> Vec<NodeIx> {
     let recs = &message.nodes.recs;
     let base = from as usize;
     let len = recs[base].end as usize - base;

@@ -3,10 +3,11 @@
 //! touches its own parts only.
 
 use super::atoms::{AtomIx, Atoms, Condition};
-use super::factory::{Key, Template};
+use super::factory::Making;
 use super::paths::{LinearPath, PathIx, PathSet};
+use super::shared::{constants_of, Shared};
 use crate::names::Names;
-use crate::shapes::program::{Node, Pred, Program, Slot, Twig, Value};
+use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
 use hashbrown::HashMap;
 
 pub type PlanIx = u32;
@@ -61,69 +62,8 @@ pub struct Led {
 pub struct Plan {
     class: ClassIx,
     pub returns: Box<[Return]>,
-    /// Sort keys, the first one first.
-    pub order: Box<[Key]>,
-    pub template: Template,
+    pub making: Making,
     pub subs: Vec<u32>,
-}
-
-/// Things that are equal are kept once, with the number of their users.
-struct Shared<T> {
-    items: Vec<Option<T>>,
-    users: Vec<u32>,
-    free: Vec<u32>,
-    ids: HashMap<Box<[u8]>, u32>,
-    keys: Vec<Box<[u8]>>,
-}
-
-impl<T> Default for Shared<T> {
-    fn default() -> Self {
-        Shared { items: vec![], users: vec![], free: vec![], ids: HashMap::new(), keys: vec![] }
-    }
-}
-
-impl<T> Shared<T> {
-    /// The number of the thing with this key; true if it has just been made.
-    fn acquire(&mut self, key: &[u8], make: impl FnOnce() -> T) -> (u32, bool) {
-        if let Some(&id) = self.ids.get(key) {
-            self.users[id as usize] += 1;
-            return (id, false);
-        }
-        let id = self.free.pop().unwrap_or(self.items.len() as u32);
-        if id as usize == self.items.len() {
-            self.items.push(None);
-            self.users.push(0);
-            self.keys.push(Box::default());
-        }
-        self.items[id as usize] = Some(make());
-        self.users[id as usize] = 1;
-        self.keys[id as usize] = key.into();
-        self.ids.insert(key.into(), id);
-        (id, true)
-    }
-
-    /// The thing itself, if nobody uses it any more.
-    fn release(&mut self, id: u32) -> Option<T> {
-        self.users[id as usize] -= 1;
-        if self.users[id as usize] > 0 {
-            return None;
-        }
-        self.ids.remove(&std::mem::take(&mut self.keys[id as usize]));
-        self.free.push(id);
-        self.items[id as usize].take()
-    }
-
-    fn get(&self, id: u32) -> &T {
-        self.items[id as usize].as_ref().expect("in use")
-    }
-
-    fn get_mut(&mut self, id: u32) -> &mut T {
-        self.items[id as usize].as_mut().expect("in use")
-    }
-
-    fn len(&self) -> usize {
-        self.items.len() - self.free.len()
-    }
 }
 
 /// A transform but for its template, as its program says.
@@ -186,13 +126,13 @@ impl Set {
         [self.plans.len(), self.classes.len(), self.bindings.len(), self.rels.len()]
     }
 
-    /// Adds a subscription: its program with the constants of the slots, its sort keys and its template.
+    /// Adds a subscription: its program with the constants of the slots, and what is made of the groups.
     pub fn add(
         &mut self,
         sub: u32,
         words: &[u32],
         row: &[f64],
-        (order, template): (Vec<Key>, Template),
+        making: Making,
         names: &Names,
         strings: usize,
     ) -> Result<(), &'static str> {
@@ -204,7 +144,7 @@ impl Set {
         if slots.iter().zip(&row).any(|(s, &x)| *s == Slot::Str && x >= strings as u64) {
             return Err("a string that is not known");
         }
-        if !template.fits(spec.returns.len()) || !order.iter().all(|key| key.value.fits(spec.returns.len() as u32)) {
+        if !making.fits(spec.returns.len()) {
             return Err("a template that asks for what is not returned");
         }
         if self.of_sub.contains_key(&sub) {
@@ -212,8 +152,8 @@ impl Set {
         }
         let class = self.acquire_class(&spec, &row);
         let returns: Box<[Return]> = spec.returns.iter().map(|twig| self.acquire_return(twig, &row)).collect();
-        let key = format!("{class} {returns:?} {order:?} {template:?}");
-        let make = || Plan { class, returns: returns.clone(), order: order.into(), template, subs: vec![] };
+        let key = format!("{class} {returns:?} {making:?}");
+        let make = || Plan { class, returns: returns.clone(), making, subs: vec![] };
         let (plan, fresh) = self.plans.acquire(key.as_bytes(), make);
         if fresh {
             let class = self.classes.get_mut(class);
@@ -294,7 +234,7 @@ impl Set {
     }
 
     fn release_class(&mut self, id: ClassIx) {
-        if self.classes.users[id as usize] == 1 {
+        if self.classes.users(id) == 1 {
             self.list_of(id).retain(|led| led.class != id);
         }
         if let Some(class) = self.classes.release(id) {
@@ -436,30 +376,4 @@ impl Set {
     pub fn filters_ancestors(&self) -> bool {
         self.filtering > 0
     }
-}
-
-/// The constants that predicates use, so that what else a transform has does not tell equal ones apart.
-fn constants_of(preds: &[&Pred], row: &[u64]) -> Vec<u64> {
-    fn twig(t: &Twig, f: &mut dyn FnMut(u32)) {
-        t.nodes.iter().flat_map(|n| &n.filters).for_each(|p| walk(p, f));
-    }
-    fn walk(pred: &Pred, f: &mut dyn FnMut(u32)) {
-        match pred {
-            Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => {}
-            Pred::And(ps) | Pred::Or(ps) => ps.iter().for_each(|p| walk(p, f)),
-            Pred::Not(p) => walk(p, f),
-            Pred::Exists(t) => twig(t, f),
-            Pred::Text { value, slot, .. }
-            | Pred::Number { value, slot, .. }
-            | Pred::Contains { value, slot }
-            | Pred::StartsWith { value, slot } => {
-                let (Value::Str { twig: t, .. } | Value::Length { twig: t, .. } | Value::Count(t)) = value;
-                twig(t, f);
-                f(*slot);
-            }
-        }
-    }
-    let mut constants = vec![];
-    preds.iter().for_each(|p| walk(p, &mut |slot| constants.push(row[slot as usize])));
-    constants
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from twigcast.correlation import Correlation
 from twigcast.lang.flwr import is_transform
@@ -41,8 +42,17 @@ def parse_correlation(
     windows: Mapping[str, str] | None = None,
 ) -> Correlation:
     """``windows`` gives lengths to windows that the text only names."""
+    scope = Scope(namespaces or {}, default_ns or "")
+    return _parsed(source, tuple(scope.namespaces.items()), scope.default, tuple((windows or {}).items()))
+
+
+# Subscribers ask for the same again and again; a correlation is immutable.
+@lru_cache(10_000)
+def _parsed(
+    source: str, namespaces: tuple[tuple[str, str], ...], default_ns: str, windows: tuple[tuple[str, str], ...]
+) -> Correlation:
     check_text(source)
-    return XsclParser(source, Scope(namespaces or {}, default_ns or ""), windows).parse()
+    return XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows)).parse()
 
 
 __all__ = ["is_correlation", "parse_correlation", "window_text"]

@@ -3,9 +3,12 @@ however many names their texts give."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from twigcast.constructor import Path
 from twigcast.correlation import Block, Variable
 from twigcast.errors import QueryError
+from twigcast.lang import ast
 from twigcast.lang.flwr.paths import Paths
 from twigcast.lang.xscl.blocks import BlockDraft
 from twigcast.lang.xscl.drafts import Draft, path_of, without_self
@@ -70,19 +73,33 @@ def _folded(draft: Draft) -> Draft | None:
 
 
 def _compiled(source: str, draft: Draft, above: Variable | None) -> Path:
-    paths = Paths(source)
     if not draft.steps and above is None:
         return Path(".", "document", Twig())
-    absolute = above is None or above.kind == "document"
-    expr = path_of(draft.steps, draft.span, absolute=absolute)
-    path = paths.binding(expr) if absolute else paths.relative(expr, above.kind if above else "element")
-    if path.twig is None:
-        reason = paths.reasons[0]
-        raise QueryError(
-            "not-a-pattern",
-            f"a query block has to be a tree pattern: {reason.text}",
-            hint="use child, descendant and attribute steps, and conditions on what lies below",
-            source=source,
-            span=reason.span,
-        )
-    return path
+    bound = None if above is None or above.kind == "document" else above.kind
+    expr = path_of(draft.steps, draft.span, absolute=bound is None)
+    path = _known_path(expr, bound)
+    if path is not None:
+        return path
+    paths = Paths(source)
+    _path(paths, expr, bound)
+    raise QueryError(
+        "not-a-pattern",
+        f"a query block has to be a tree pattern: {paths.reasons[0].text}",
+        hint="use child, descendant and attribute steps, and conditions on what lies below",
+        source=source,
+        span=paths.reasons[0].span,
+    )
+
+
+@lru_cache(100_000)
+def _known_path(expr: ast.LocationPath, bound: str | None) -> Path | None:
+    """A path is compiled once, however many queries have it; None if it is none: only they know their places."""
+    try:
+        path = _path(Paths(""), expr, bound)
+    except QueryError:
+        return None
+    return path if path.twig is not None else None
+
+
+def _path(paths: Paths, expr: ast.LocationPath, bound: str | None) -> Path:
+    return paths.binding(expr) if bound is None else paths.relative(expr, bound)

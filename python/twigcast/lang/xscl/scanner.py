@@ -40,21 +40,25 @@ def scan(source: str, at: int) -> list[Token]:
     """The tokens from ``at`` to the end of a block or predicate; the ``end`` token lies there."""
     tokens: list[Token] = []
     depth, operator_next = 0, False
-    while True:
-        at = skip_space(source, at)
-        if at >= len(source):
-            break
-        if arrow := _ARROW.match(source, at):
+    while at < len(source):
+        char = source[at]
+        if char in "-→⟶" and (arrow := _ARROW.match(source, at)):
             name, end = variable_at(source, arrow.end())
             tokens.append(Token("mark", name, at, end))
             at, operator_next = end, True
             continue
+        if char == "(" and source.startswith("(:", at):
+            at = skip_space(source, at)
+            continue
         found = TOKEN.match(source, at)
         if found is None:
-            if source[at] in "{}" and depth == 0:
+            if char in "{}" and depth == 0:
                 break
             raise bad_character(source, at)
         kind, text, end = found.lastgroup or "", found[0], found.end()
+        if kind == "space":
+            at = end
+            continue
         if kind == "name":
             if text.endswith("-") and source.startswith(">", end):
                 text = text.rstrip("-")

@@ -10,3 +10,4 @@ CREATE INDEX predicate_unroll_sub ON predicate_unroll (sub_id);
 CREATE INDEX query_branch_point_sub ON query_branch_point (sub_id);
 CREATE INDEX query_branch_point_info ON query_branch_point (br_info_id);
 CREATE INDEX tagpath_br_info_lookup ON tagpath_br_info (tagpath_id, br_info_id);
+CREATE INDEX reference_value_lookup ON reference_value (md5(value), reference);

@@ -64,6 +64,10 @@ CREATE TABLE query_branch_point (
     br_info_id INTEGER NOT NULL
 );
 
+-- Tables that subscriptions may compare values with, column by column: vip.id.
+CREATE TABLE reference_column (reference TEXT NOT NULL);
+CREATE TABLE reference_value (reference TEXT NOT NULL, value TEXT NOT NULL);
+
 CREATE TABLE tagpath_map (tagpath_id INTEGER PRIMARY KEY, tagpath TEXT NOT NULL, inv_tagpath TEXT NOT NULL);
 
 CREATE TABLE path_match (

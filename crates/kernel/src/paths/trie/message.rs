@@ -118,6 +118,24 @@ impl Trie {
         self.run.runs.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
     }
 
+    /// Makes ready for `has`.
+    pub fn mark(&mut self) {
+        self.run.runs.mark();
+    }
+
+    /// Did the message that was delivered last satisfy this subscription?
+    #[inline(always)]
+    pub fn has(&self, sub: u32) -> bool {
+        let position = self.laminar.position(sub);
+        position != NONE && self.run.runs.has(position)
+    }
+
+    /// `has` will be asked.
+    #[inline(always)]
+    pub fn expect(&self, sub: u32) {
+        self.laminar.expect(sub);
+    }
+
     /// Notes the intervals of what the message satisfies.
     fn collect(&mut self, index: &PathIndex) {
         let runs = &mut self.run.runs;

@@ -1,0 +1,82 @@
+"""Shredding elsewhere than where the tables are: a worker knows the linear paths, and names tag paths by their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast import _kernel
+from twigcast.plan.codes import StepCodes
+from twigcast.relational.paths import steps_of
+from twigcast.relational.state import points_of
+
+if TYPE_CHECKING:
+    from twigcast.relational.engine import RelationalEngine
+
+_ERROR = (("code", "reason"), ("line", "line"), ("column", "column"), ("offset", "offset"), ("text", "text"))
+NAMES = ("event_id", "tagpath", "idpath", "value", "number", *(name for _, name in _ERROR))
+
+
+@dataclass(frozen=True)
+class Shredding:
+    """Linear paths with whether their values matter, branches, and limits; small enough to go with each task."""
+
+    paths: tuple[tuple[int, str, bool], ...]
+    branches: tuple[tuple[int, int, str], ...]
+    limits: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, engine: RelationalEngine) -> Shredding:
+        rows = engine.database.rows
+        return cls(
+            tuple(rows("SELECT id, linear_path, valued FROM query_linear_path ORDER BY id")),
+            tuple(rows("SELECT br_info_id, linear_path_id, br_info FROM linear_path_br_info ORDER BY br_info_id")),
+            tuple(engine.limits.of_kernel().items()),
+        )
+
+    def rows(self, events: pa.Array, xml: pa.Array) -> Iterator[pa.RecordBatch]:
+        shredder = _shredder(self)
+        start = 0
+        while start < len(xml):
+            data, errors, end = shredder.shred(xml, start, dict(self.limits))
+            shreds = pa.array(data)
+            texts = _texts(shredder, shreds.field("tagpath"))
+            nothing = [pa.nulls(len(shreds), kind) for kind in (pa.string(), *[pa.int64()] * 3, pa.string())]
+            columns = [events.take(shreds.field("event_id")), texts, shreds.field("idpath"), shreds.field("value")]
+            number = pc.add(shreds.field("number"), 0.0)  # -0 is 0
+            yield pa.RecordBatch.from_arrays([*columns, number, *nothing], list(NAMES))
+            refused = pa.array(errors)
+            wrong = pc.indices_nonzero(refused.is_valid())
+            if len(wrong):
+                yield _refused(events.slice(start, end - start).take(wrong), refused.take(wrong))
+            start = end
+
+
+def _refused(events: pa.Array, errors: pa.StructArray) -> pa.RecordBatch:
+    empty = [pa.nulls(len(events), kind) for kind in (pa.string(), pa.list_(pa.int32()), pa.string(), pa.float64())]
+    parts = [errors.field(name) for name, _ in _ERROR]
+    parts = [part.cast(pa.int64()) if pa.types.is_integer(part.type) else part for part in parts]
+    return pa.RecordBatch.from_arrays([events, *empty, *parts], list(NAMES))
+
+
+def _texts(shredder: _kernel.Shredder, tag_paths: pa.Array) -> Any:
+    coded = tag_paths.dictionary_encode()
+    texts = pa.array([shredder.tag_path(number) for number in coded.dictionary.to_pylist()], pa.string())
+    return texts.take(coded.indices)
+
+
+@lru_cache(maxsize=4)
+def _shredder(shredding: Shredding) -> _kernel.Shredder:
+    """Kept from one task of a worker to the next."""
+    shredder = _kernel.Shredder()
+    codes = StepCodes(shredder)
+    for number, text, valued in shredding.paths:
+        shredder.add_path(number, [codes[step] for step in steps_of(text)], valued)
+    for number, path, info in shredding.branches:
+        shredder.add_branch(number, path, [step - 1 for _, step in points_of(info)])
+    return shredder

@@ -1,0 +1,174 @@
+"""Correlations as a stage: messages in, results out, a DataFrame each. Their state is Spark's (RocksDB)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from twigcast.correlate.default import MAX_BYTES
+from twigcast.correlate.streams import check_streams
+from twigcast.correlation import Correlation
+from twigcast.errors import OptionError
+from twigcast.limits import Limits
+from twigcast.spark.stages.correlate import (
+    FOUND,
+    FOUND_SQL,
+    LATE,
+    RESULT,
+    Blob,
+    Buckets,
+    Incoming,
+    Standing,
+    Stored,
+    process,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def correlate(
+    messages: DataFrame,
+    subscriptions: Mapping[str, str | Correlation] | Iterable[Standing],
+    *,
+    stream: str | Column | None = None,
+    id: str = "message",
+    time: str = "time",
+    xml: str = "xml",
+    buckets: int | None = None,
+    lateness: int | None = None,
+    max_state_bytes: int = MAX_BYTES,
+    limits: Limits | None = None,
+    everything: bool = False,
+) -> DataFrame:
+    """What messages complete: columns ``subscription``, ``messages`` (their ids), ``time`` and ``payload``.
+
+    ``messages`` is a streaming DataFrame or a static one. ``stream`` names the column that has the stream of a message
+    (or is a column itself; none: they are on the one stream that queries name), ``time`` a timestamp or whole
+    microseconds. ``lateness`` (in microseconds) is how much older than the newest message one may be; by default as
+    much as the longest window. The queries are spread over ``buckets``, by default one for each shuffle partition.
+    With ``everything``, messages that correlations publish and those that came too late are rows too: see
+    ``twigcast.spark.stages.correlate.FOUND``.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import TimestampType
+
+    spark = messages.sparkSession
+    if isinstance(subscriptions, Mapping):
+        subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
+    standing = list(subscriptions)
+    check_streams({one.id: one.parsed() for one in standing})
+    count = buckets or int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    if count < 1:
+        raise OptionError("bad-buckets", f"the number of buckets is {buckets}", hint="give 1 or more")
+    task = Buckets(spread(standing, count), lateness, max_state_bytes, limits or Limits())
+    name = f.lit("") if stream is None else f.col(stream) if isinstance(stream, str) else stream
+    when = f.col(time)
+    if isinstance(messages.schema[time].dataType, TimestampType):
+        when = f.unix_micros(when)
+    used = [number for number, some in enumerate(task.standing) if some] or [0]
+    rows = messages.select(
+        name.alias("stream"), f.col(id).cast("string").alias("message"), when.alias("time"), f.col(xml).alias("xml")
+    ).where("xml is not null and time is not null")
+    rows = rows.withColumn("bucket", f.explode(f.array(*(f.lit(number) for number in used))))
+    grouped = rows.groupBy("bucket")
+    if messages.isStreaming:
+        spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
+        found = grouped.transformWithStateInPandas(_processor(task), FOUND_SQL, "append", "None")
+    else:
+        found = grouped.applyInArrow(_Whole(task), FOUND_SQL)
+    if everything:
+        return found
+    results = found.where(f.col("kind") == RESULT)
+    return results.select("subscription", "messages", f.timestamp_micros("time").alias("time"), "payload")
+
+
+def late(found: DataFrame) -> DataFrame:
+    """Of what ``correlate`` gives with ``everything``, the messages that came too late: stream, message, time."""
+    from pyspark.sql import functions as f
+
+    return found.where(f.col("kind") == LATE).select("stream", "message", f.timestamp_micros("time").alias("time"))
+
+
+class _Memory:
+    """The state of a bucket that lasts for one batch."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[int, Blob] = {}
+
+    def stored(self) -> Stored | None:
+        return None
+
+    def store(self, stored: Stored) -> None: ...
+
+    def blob(self, number: int) -> Blob | None:
+        return self.blobs.get(number)
+
+    def put(self, number: int, blob: Blob) -> None: ...
+
+    def drop(self, number: int) -> None: ...
+
+    def since(self) -> str | None:
+        return None
+
+    def set_since(self, text: str) -> None: ...
+
+
+class _Whole:
+    """All messages of a static DataFrame, in one go."""
+
+    def __init__(self, task: Buckets) -> None:
+        self.task = task
+
+    def __call__(self, key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        from dataclasses import replace
+        from uuid import uuid4
+
+        columns = [table.column(name).to_pylist() for name in Incoming._fields]
+        incoming = [Incoming(*row) for row in zip(*columns, strict=True)]
+        task = replace(self.task, run=uuid4().hex)  # nothing of it may be found by another attempt
+        return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, _Memory())), FOUND)
+
+
+class _Spark:
+    """The state of a bucket in Spark's state store."""
+
+    def __init__(self, handle: Any) -> None:
+        self._stored = handle.getValueState("stored", "token string, first long, last long, newest long")
+        self._since = handle.getValueState("since", "text string")
+        self._blobs = handle.getMapState("blobs", "number long", "token string, latest long, data binary")
+
+    def stored(self) -> Stored | None:
+        return Stored(*self._stored.get()) if self._stored.exists() else None
+
+    def store(self, stored: Stored) -> None:
+        self._stored.update(tuple(stored))
+
+    def blob(self, number: int) -> Blob | None:
+        if not self._blobs.containsKey((number,)):
+            return None
+        token, latest, data = self._blobs.getValue((number,))
+        return Blob(token, latest, bytes(data))
+
+    def put(self, number: int, blob: Blob) -> None:
+        self._blobs.updateValue((number,), tuple(blob))
+
+    def drop(self, number: int) -> None:
+        self._blobs.removeKey((number,))
+
+    def since(self) -> str | None:
+        return self._since.get()[0] if self._since.exists() else None
+
+    def set_since(self, text: str) -> None:
+        self._since.update((text,))
+
+
+def _processor(task: Buckets) -> Any:
+    from twigcast.spark.stages.processor import CorrelateProcessor
+
+    return CorrelateProcessor(task, _Spark)

@@ -1,0 +1,296 @@
+"""Correlations in a worker: one bucket of them, with its messages in Spark's state store.
+
+Queries are spread over a few buckets, and every bucket sees every message: a message has many values that queries join
+on, so to spread it by value would copy it as often, and a chain joins on several. A query is in one bucket, with all
+that it reads from others, so each result comes from one.
+
+The state of a bucket is one blob for each micro-batch, the messages that it added. The join index over them is kept in
+this module between micro-batches: a worker that has it as of an earlier one takes in the blobs since, and only a new
+worker all of them. What a failed attempt did is never taken for what happened: each blob has a token of its attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from twigcast.correlate.default import MAX_BYTES, Default
+from twigcast.correlate.engine import Correlated, Correlations, Derived
+from twigcast.correlate.reference import derived_id
+from twigcast.correlation import Correlation
+from twigcast.errors import MessageError, TwigcastError
+from twigcast.lang.xscl import parse_correlation
+from twigcast.limits import Limits
+
+RESULT, DERIVED, LATE = "result", "derived", "late"
+FOUND = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("subscription", pa.string()),
+        ("stream", pa.string()),
+        ("message", pa.string()),
+        ("messages", pa.list_(pa.string())),
+        ("time", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
+"""A result has a subscription, messages, a time, a payload, and an id (``message``) made of its subscription and those
+of the messages; a derived message a stream, an id, a time and a payload; a late one the same but for the payload."""
+FOUND_SQL = (
+    "kind string, subscription string, stream string, message string, messages array<string>, time long, payload binary"
+)
+
+
+class Standing(NamedTuple):
+    """A correlation as it travels to workers."""
+
+    id: str
+    query: str | Correlation
+    namespaces: tuple[tuple[str, str], ...] = ()
+    default_namespace: str | None = None
+
+    def parsed(self) -> Correlation:
+        if isinstance(self.query, Correlation):
+            return self.query
+        return parse_correlation(self.query, dict(self.namespaces), self.default_namespace)
+
+    @property
+    def digest(self) -> str:
+        return hashlib.blake2b(repr(self[1:]).encode(), digest_size=8).hexdigest()
+
+
+class Incoming(NamedTuple):
+    stream: str
+    message: str
+    time: int
+    xml: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """All correlations and how they are run; pickled with each task."""
+
+    standing: tuple[tuple[Standing, ...], ...]
+    """By bucket."""
+    lateness: int | None = None
+    max_bytes: int = MAX_BYTES
+    limits: Limits = field(default_factory=Limits)
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Of this query of Spark: workers may outlive it."""
+
+
+def spread(standing: Iterable[Standing], buckets: int) -> tuple[tuple[Standing, ...], ...]:
+    """The correlations by bucket: those that read what others publish, with these. The same on every run."""
+    every = [(one, one.parsed()) for one in standing]
+    together: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while together.get(name, name) != name:
+            name = together[name]
+        return name
+
+    published = {parsed.publish for _, parsed in every if parsed.publish is not None}
+    for _, parsed in every:
+        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
+        for name in tied[1:]:
+            together[root(name)] = root(tied[0])
+    spread: list[list[Standing]] = [[] for _ in range(buckets)]
+    for one, parsed in every:
+        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
+        key = f"stream {root(tied[0])}" if tied else one.id
+        spread[zlib.crc32(key.encode()) % buckets].append(one)
+    return tuple(map(tuple, spread))
+
+
+# -- a bucket's state, whoever stores it
+
+
+class Stored(NamedTuple):
+    """What a bucket's state says of itself."""
+
+    token: str
+    first: int
+    last: int
+    """Blobs of micro-batches ``first`` to ``last`` are there; none if ``last`` is less."""
+    newest: int | None
+
+
+class Blob(NamedTuple):
+    token: str
+    latest: int
+    data: bytes
+
+
+class Storage(Protocol):
+    """What is asked of Spark's state store."""
+
+    def stored(self) -> Stored | None: ...
+    def store(self, stored: Stored) -> None: ...
+    def blob(self, number: int) -> Blob | None: ...
+    def put(self, number: int, blob: Blob) -> None: ...
+    def drop(self, number: int) -> None: ...
+    def since(self) -> str | None: ...
+    def set_since(self, text: str) -> None: ...
+
+
+@dataclass
+class _Held:
+    correlations: Correlations
+    token: str
+    last: int
+
+    @property
+    def backend(self) -> Default:
+        assert isinstance(self.correlations.backend, Default)
+        return self.correlations.backend
+
+
+_held: dict[tuple[str, int], _Held] = {}
+restored: list[int] = []
+"""How many blobs this process has taken in, each time it did: the cache does its work if these are few."""
+
+
+def process(task: Buckets, bucket: int, incoming: Iterable[Incoming], storage: Storage) -> Iterator[dict[str, Any]]:
+    """A micro-batch of a bucket: its results, as rows of ``FOUND``; the state is brought up to date at the end."""
+    stored = storage.stored() or Stored("", 1, 0, None)
+    held = _current(task, bucket, stored, storage)
+    token = uuid.uuid4().hex
+    # What happens from here on is this attempt's, until it is known to have succeeded.
+    held.token = ""
+    before, _, _ = held.backend.position
+    for one in sorted(incoming, key=lambda one: (one.time, one.stream, one.message)):
+        yield from _rows(held.correlations, one, bucket)
+    _, newest, oldest = held.backend.position
+    added = held.backend.save(before)
+    number = stored.last + 1
+    latest = max(added.column("time").to_pylist(), default=-(2**62))
+    storage.put(number, Blob(token, latest, _packed(added)))
+    first = stored.first
+    while first < number:
+        blob = storage.blob(first)
+        if blob is not None and oldest is not None and blob.latest >= oldest:
+            break
+        storage.drop(first)
+        first += 1
+    storage.store(Stored(token, first, number, newest))
+    held.token, held.last = token, number
+
+
+def _rows(correlations: Correlations, one: Incoming, bucket: int) -> Iterator[dict[str, Any]]:
+    try:
+        outcome = correlations.publish(one.xml, id=one.message, time=one.time, stream=one.stream)
+    except (MessageError, TwigcastError):
+        return  # refused where messages are read, and a dead letter there
+    if outcome.late and bucket == 0:
+        yield {"kind": LATE, "stream": one.stream, "message": one.message, "time": one.time}
+    count: Counter[tuple[str, tuple[str | int, ...]]] = Counter()
+    for result in outcome.results:
+        id = str(result.subscription)
+        count[id, result.messages] += 1
+        yield _result(result, one.time, derived_id(id, result.messages, count[id, result.messages]))
+    for derived in outcome.derived:
+        yield _derived(derived)
+
+
+def _result(result: Correlated, time: int, id: str) -> dict[str, Any]:
+    return {
+        "kind": RESULT,
+        "message": id,
+        "subscription": str(result.subscription),
+        "messages": [str(id) for id in result.messages],
+        "time": time,
+        "payload": result.payload,
+    }
+
+
+def _derived(derived: Derived) -> dict[str, Any]:
+    return {
+        "kind": DERIVED,
+        "stream": derived.stream,
+        "message": derived.id,
+        "time": derived.time,
+        "payload": derived.xml,
+    }
+
+
+def _current(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _Held:
+    """The bucket's correlations with the messages of exactly this state."""
+    key = task.run, bucket
+    held = _held.get(key)
+    if held is not None and held.token:
+        if held.last == stored.last and held.token == stored.token:
+            return held
+        known = storage.blob(held.last) if stored.first <= held.last <= stored.last else None
+        if known is not None and known.token == held.token:
+            _take_in(held, range(held.last + 1, stored.last + 1), storage, {}, stored)
+            return held
+    for other in [other for other in _held if other[0] != task.run]:
+        del _held[other]
+    held = _held[key] = _rebuilt(task, bucket, stored, storage)
+    return held
+
+
+def _rebuilt(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _Held:
+    """From the blobs. A query sees the messages since it came (SEMANTICS 24): it is added where it came in."""
+    since = _since(task.standing[bucket], stored.last + 1, storage)
+    coming: dict[int, list[Standing]] = {}
+    for one in task.standing[bucket]:
+        coming.setdefault(max(since[one.id], stored.first), []).append(one)
+    held = _Held(Correlations(lateness=task.lateness, max_bytes=task.max_bytes, limits=task.limits), "", 0)
+    _take_in(held, range(stored.first, stored.last + 1), storage, coming, stored)
+    for number in sorted(number for number in coming if number > stored.last):
+        _add(held, coming[number])
+    return held
+
+
+def _take_in(
+    held: _Held, numbers: Iterable[int], storage: Storage, coming: Mapping[int, list[Standing]], stored: Stored
+) -> None:
+    count = 0
+    for number in numbers:
+        _add(held, coming.get(number, ()))
+        blob = storage.blob(number)
+        if blob is not None:
+            held.backend.restore(_unpacked(blob.data))
+            count += 1
+    held.backend.reach(stored.newest)
+    held.last = stored.last
+    restored.append(count)
+
+
+def _add(held: _Held, standing: Iterable[Standing]) -> None:
+    for one in standing:
+        held.correlations.add(one.id, one.parsed())
+
+
+def _since(standing: Iterable[Standing], now: int, storage: Storage) -> dict[str, int]:
+    """The micro-batch that each query came in with; kept in the state while the query is there."""
+    text = storage.since()
+    known: dict[str, list[Any]] = {} if text is None else json.loads(text)
+    every = {one.id: one.digest for one in standing}
+    found: dict[str, list[Any]] = {}
+    for id, digest in every.items():
+        found[id] = known[id] if id in known and known[id][0] == digest else [digest, now]
+    if found != known:
+        storage.set_since(json.dumps(found))
+    return {id: number for id, (_, number) in found.items()}
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

@@ -1,0 +1,91 @@
+"""What correlations found, into the delivery log: results to their subscribers, and published messages to the filters
+and transforms that read their stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.delivery import REPORT, LogPart, LogWriter
+from twigcast.spark.sources.messages import TIME
+from twigcast.spark.stages.correlate import DERIVED, LATE, RESULT
+from twigcast.spark.stages.deliver import DELIVERIES, MATCHES_AT_ONCE, deliveries_of
+from twigcast.spark.stages.live import Held, Version, held_at
+from twigcast.spark.stages.outcome import ERROR, outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverFound:
+    """Rows of ``FOUND`` in, a part of the log out. Pickled with each task."""
+
+    writer: LogWriter
+    traits: Mapping[str, tuple[str | None, int | None]]
+    """Subscriber and longest delay of each correlation."""
+    shards: tuple[Version, ...]
+    """The filters and transforms."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with self.writer.part() as part:
+            for batch in batches:
+                kinds = batch.column("kind")
+                self._results(batch.filter(pc.equal(kinds, RESULT)), part)
+                self._late(batch.filter(pc.equal(kinds, LATE)), part)
+                self._derived(batch.filter(pc.equal(kinds, DERIVED)), part)
+        if any(part.report.values()):
+            yield pa.RecordBatch.from_pylist([part.report], schema=REPORT)
+
+    def _results(self, rows: pa.RecordBatch, part: LogPart) -> None:
+        if not len(rows):
+            return
+        ids = rows.column("subscription").to_pylist()
+        known = [self.traits.get(id, (None, None)) for id in ids]
+        columns = [
+            pa.array(range(len(rows)), pa.int32()),
+            rows.column("subscription"),
+            pa.array([subscriber for subscriber, _ in known], pa.string()),
+            rows.column("payload"),
+            pa.array([delay for _, delay in known], pa.int64()),
+        ]
+        part.write(_messages(rows), pa.RecordBatch.from_arrays(columns, schema=DELIVERIES))
+
+    def _late(self, rows: pa.RecordBatch, part: LogPart) -> None:
+        if len(rows):
+            reason = pa.repeat(pa.scalar("late"), len(rows))
+            columns = {"message": rows.column("message"), "time": _times(rows), "reason": reason}
+            part.reject(pa.RecordBatch.from_pydict(columns))
+
+    def _derived(self, rows: pa.RecordBatch, part: LogPart) -> None:
+        if not len(rows):
+            return
+        for stream in rows.column("stream").unique().to_pylist():
+            some = _messages(rows.filter(pc.equal(rows.column("stream"), stream)))
+            places = pa.array(range(len(some)), pa.int32())
+            columns = [places, some.column("xml"), pa.nulls(len(some), ERROR)]
+            asked = pa.RecordBatch.from_arrays(columns, ["id", "xml", "error"])
+            for version in self.shards:
+                held = held_at(version)
+                for outcome in outcomes([asked], held.engine, select=version.selects, at_once=MATCHES_AT_ONCE):
+                    rows_of, found = outcome.matches.value_parent_indices(), outcome.matches.flatten()
+                    own = _reading(found, held, stream)
+                    deliveries = deliveries_of(rows_of.filter(own), found.filter(own), held, stream)
+                    if len(deliveries):
+                        part.write(some.take(outcome.ids), deliveries)
+
+
+def _reading(found: pa.Array, held: Held, stream: str) -> pa.Array:
+    """Only subscriptions that name the stream read what correlations publish."""
+    numbers = found.field("subscription") if pa.types.is_struct(found.type) else found
+    return pc.equal(held.traits.take("stream", numbers), stream).fill_null(False)
+
+
+def _times(rows: pa.RecordBatch) -> pa.Array:
+    return rows.column("time").cast(TIME)
+
+
+def _messages(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {"message": rows.column("message"), "time": _times(rows), "xml": rows.column("payload")}
+    )

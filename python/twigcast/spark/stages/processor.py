@@ -1,0 +1,44 @@
+"""The stateful processor that Spark calls for a bucket of correlations. Importable, so that workers keep its caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from twigcast.spark.stages.correlate import FOUND, Buckets, Incoming, Storage, process
+
+ROWS = 4096
+
+
+class CorrelateProcessor(StatefulProcessor):
+    def __init__(self, task: Buckets, storage: Callable[[Any], Storage]) -> None:
+        self._task = task
+        self._make = storage
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._storage = self._make(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        incoming = [
+            Incoming(stream, message, int(time), bytes(xml))
+            for frame in rows
+            for stream, message, time, xml in frame[list(Incoming._fields)].itertuples(index=False, name=None)
+        ]
+        yield from _frames(process(self._task, int(key[0]), incoming, self._storage))
+
+    def close(self) -> None: ...
+
+
+def _frames(rows: Iterator[dict[str, Any]]) -> Iterator[pd.DataFrame]:
+    """Of a bounded size."""
+    some: list[dict[str, Any]] = []
+    for row in rows:
+        some.append(row)
+        if len(some) >= ROWS:
+            yield pd.DataFrame(some, columns=FOUND.names)
+            some = []
+    if some:
+        yield pd.DataFrame(some, columns=FOUND.names)

@@ -1,0 +1,128 @@
+"""The relational engine on the command line and in a broker: what it prints is what ``match`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from twigcast import Broker
+from twigcast.errors import OptionError
+from twigcast.relational import PLANS
+
+Run = Callable[..., Any]
+
+SUBSCRIPTIONS = """/order[customer = "ann"]/item
+//price > 10
+# a comment
+//nothing
+//item[@n = 1 or @n = 2]
+"""
+FILES = {
+    "subs.txt": SUBSCRIPTIONS,
+    "in/1.xml": '<order><customer>ann</customer><item n="2"/><price>12</price></order>',
+    "in/2.xml": "<order><price>3</price></order>",
+    "in/3.xml": "<order>",
+}
+
+
+@pytest.fixture
+def files(folder: Run) -> None:
+    folder(FILES)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("plan", [*PLANS, "auto"])
+def test_prints_what_match_prints(run: Run, plan: str) -> None:
+    plain = run("match", "-s", "subs.txt", "in", "absent.xml")
+    assert plain.returncode == 2 and plain.stdout.count("\n") == 3
+    found = run("match", "--engine", "relational", "--plan", plan, "-s", "subs.txt", "in", "absent.xml")
+    assert (found.returncode, found.stdout, found.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+
+
+@pytest.mark.usefixtures("files")
+def test_rules_stay_in_a_database(run: Run) -> None:
+    at = ("--database", "duckdb:///rules.db")
+    empty = run("match", "--engine", "relational", *at, "in")
+    assert empty.returncode == 2 and "no subscriptions" in empty.stderr
+    loaded = run("rules", "load", *at, "-s", "subs.txt", "--plan", "share")
+    assert loaded.returncode == 0 and "4 subscriptions added, 4 in all; plan share" in loaded.stdout
+    assert run("rules", "load", *at, "-s", "subs.txt").returncode == 2
+    plain = run("match", "-s", "subs.txt", "in/1.xml", "in/2.xml")
+    matching = ("match", "--engine", "relational", *at)
+    assert run(*matching, "in/1.xml", "in/2.xml").stdout == plain.stdout
+    assert run(*matching, "-s", "subs.txt", "in/1.xml", "in/2.xml").stdout == plain.stdout
+    table = run(*matching, "--format", "table", "in/1.xml")
+    assert table.returncode == 0 and "//price > 10" in table.stdout
+    listed = [json.loads(line) for line in run("rules", "list", *at).stdout.splitlines()]
+    assert [s["id"] for s in listed] == [1, 2, 4, 5]
+    assert run("rules", "delete", *at, "2", "9").returncode == 2
+    assert run("rules", "delete", *at, "1", "2").stdout == "2 subscriptions deleted, 2 left\n"
+    assert "query_linear_path" in run("rules", "gc", *at).stdout
+    left = run(*matching, "in/1.xml", "in/2.xml")
+    assert [json.loads(line)["subscription"] for line in left.stdout.splitlines()] == [5]
+    assert run(*matching, "in/2.xml").returncode == 1
+
+
+@pytest.mark.usefixtures("files")
+def test_a_file_and_a_database_with_more(run: Run, folder: Run) -> None:
+    at = ("--database", "duckdb:///rules.db")
+    run("rules", "load", *at, "-s", "subs.txt")
+    folder({"some.jsonl": '{"id": 2, "query": "//price < 10"}\n{"id": "new", "query": "/order"}\n'})
+    plain = run("match", "-s", "some.jsonl", "in/1.xml", "in/2.xml")
+    found = run("match", "--engine", "relational", *at, "-s", "some.jsonl", "in/1.xml", "in/2.xml")
+    assert found.stdout == plain.stdout and plain.stdout.count("\n") == 3
+
+
+@pytest.mark.usefixtures("files")
+def test_mistakes(run: Run, folder: Run) -> None:
+    folder({"bad.txt": "//a[1]\n//b\nnot(//c)\n", "file.db": "no database, but long enough to look like one" * 100})
+    bad = run("match", "--engine", "relational", "-s", "bad.txt", "in")
+    assert bad.returncode == 2 and "bad.txt:1: not-relational" in bad.stderr and "bad.txt:3:" in bad.stderr
+    for arguments, text in [
+        (("--engine", "relational", "--database", "oracle://x", "in"), "names no database"),
+        (("--engine", "relational", "--database", "duckdb:///file.db", "in"), "file.db"),
+        (("--engine", "relational", "--plan", "unrol", "-s", "subs.txt", "in"), "did you mean 'unroll'"),
+        (("--engine", "relational", "--result", "nodes", "-s", "subs.txt", "in"), "gives no nodes"),
+        (("--engine", "relational", "in"), "--subscriptions"),
+        (("--plan", "unroll", "-s", "subs.txt", "in"), "belongs to --engine relational"),
+        (("--database", "duckdb:///rules.db", "-s", "subs.txt", "in"), "belongs to --engine relational"),
+        (("in",), "Missing option '-s'"),
+    ]:
+        done = run("match", *arguments)
+        assert done.returncode == 2 and text in done.stderr, (arguments, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+def test_explain(run: Run) -> None:
+    query = '/stock[symbol = "IBM" and price > 50]'
+    text = run("explain", "--engine", "relational", "--plan", "share", query).stdout
+    assert '/stock/symbol = "IBM"' in text and "WITH RECURSIVE" in text and "share-bucket" in text
+    values = json.loads(run("explain", "--engine", "relational", "--format", "json", query).stdout)
+    assert values["predicates"][0][1] == {"path": "/stock/price", "op": ">", "value": 50.0, "points": []}
+    assert set(values["costs"]) == set(PLANS) and "SELECT" in values["sql"]
+
+
+def test_reference_data(run: Run, folder: Run) -> None:
+    folder({"vip.csv": "id,city\nann,Rome\n", "s.txt": "/order/customer = $vip.id\n", "m.xml": FILES["in/1.xml"]})
+    options = ("--engine", "relational", "-s", "s.txt", "--reference")
+    assert run("match", *options, "vip=vip.csv", "m.xml").stdout == '{"message": "m.xml", "subscription": 1}\n'
+    for wrong in ("vip", "vip=absent.csv", "other=vip.csv"):
+        assert run("match", *options, wrong, "m.xml").returncode == 2
+
+
+def test_broker() -> None:
+    broker = Broker(engine="relational", plan="unroll")
+    broker.subscribe("/news//sport", id="s1", subscriber="ann")
+    assert [
+        (m.message, m.subscription, m.subscriber) for m in broker.publish(b"<news><a><sport/></a></news>", id="m")
+    ] == [("m", "s1", "ann")]
+    assert broker.explain("//a").pattern
+    broker.unsubscribe("s1")
+    assert broker.publish(b"<news><sport/></news>") == []
+    with pytest.raises(OptionError, match="no engine"):
+        Broker(engine="relationl")
+    with pytest.raises(OptionError, match="belong"):
+        Broker(database="duckdb://")

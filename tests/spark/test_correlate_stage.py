@@ -1,0 +1,99 @@
+"""Correlations on Spark: batch and streaming give what the brute-force evaluator gives, across restarts too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from twigcast.correlate.reference import evaluate
+from twigcast.correlation import SECOND
+from twigcast.lang.xscl import parse_correlation
+from twigcast.spark.correlate import correlate, late
+
+QUERIES = {
+    "follow": "S/m->x[a->v][b->w] FOLLOWED BY{v = p AND w = q, 20} S/m->y[a->p][b->q]",
+    "either": "S/m->x[a->v] JOIN{v = w, 3} T/n->y[.//c->w]",
+    "more": "SELECT <more>{ $v }</more> FROM S/m->x[a->v] FOLLOWED BY{v < w, 2} T/n->y[.//c->w]",
+    "chain": "S/m->x[a->v] JOIN{v = w, 5} T/n->y[.//c->w] FOLLOWED BY{w = z, 10} S/m->k[b->z]",
+    "made": "SELECT <pair>{ $v }</pair> FROM S/m->x[b->v] JOIN{v = w, 4} T/n->y[.//c->w] PUBLISH pairs",
+    "of made": "pairs/pair->x[b->v] FOLLOWED BY{v = w, 9} T/n->y[.//c->w]",
+}
+Row = tuple[str, str, int, str]
+
+
+def stream(count: int) -> list[Row]:
+    """(stream, id, time in microseconds, XML), out of order by up to three seconds."""
+    chance = Random(7)
+    rows = []
+    for number in range(count):
+        value = lambda: chance.randrange(6)  # noqa: E731
+        xml = f"<m><a>{value()}</a><b>{value()}</b></m>"
+        if number % 3 == 0:
+            xml = f"<n><c>{value()}</c><d><c>{value()}</c></d></n>"
+        rows.append(("T" if number % 3 == 0 else "S", f"m{number}", (number - chance.randrange(3)) * SECOND, xml))
+    return rows
+
+
+def expected(rows: list[Row]) -> list[tuple[str, list[str], bytes]]:
+    correlations = {id: parse_correlation(query) for id, query in QUERIES.items()}
+    found = evaluate(correlations, [(id, stream, time, xml.encode()) for stream, id, time, xml in rows])  # type: ignore[arg-type]
+    return sorted((str(r.subscription), [str(m) for m in r.messages], r.payload) for r in found)
+
+
+def found(frame: DataFrame) -> list[tuple[str, list[str], bytes]]:
+    return sorted((r.subscription, list(r.messages), bytes(r.payload)) for r in frame.collect())
+
+
+SCHEMA = "stream string, message string, time long, xml string"
+
+
+def messages(frame: DataFrame) -> DataFrame:
+    return frame.withColumn("xml", f.col("xml").cast("binary"))
+
+
+def test_a_static_frame(spark: SparkSession) -> None:
+    rows = stream(60)
+    frame = messages(spark.createDataFrame(rows, SCHEMA)).repartition(3)
+    assert found(correlate(frame, QUERIES, stream="stream", buckets=3)) == expected(rows)
+
+
+def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    rows = stream(60)
+    inbox, checkpoint, out = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out"
+    inbox.mkdir()
+
+    def run(*parts: list[Row]) -> None:
+        for part in parts:
+            text = "".join(
+                json.dumps(dict(zip(("stream", "message", "time", "xml"), r, strict=True))) + "\n" for r in part
+            )
+            number = len(list(inbox.iterdir()))
+            (inbox / f"{number:03d}.json").write_text(text)
+        frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox))
+        results = correlate(messages(frame), QUERIES, stream="stream", buckets=2, everything=True)
+        query = (
+            results.writeStream.format("parquet")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(str(out))
+        )
+        query.awaitTermination()
+
+    run(rows[:25], rows[25:30])
+    run(rows[30:])
+    run([("S", "late", -1000 * SECOND, "<m><a>1</a><b>1</b></m>")])
+    written = spark.read.parquet(str(out))
+    assert found(written.where("kind = 'result'")) == expected(rows)
+    assert [row.message for row in late(written).collect()] == ["late"]
+    made = written.where("kind = 'derived'").collect()
+    assert sorted(r.message for r in made) == sorted(
+        f"pairs({','.join(ids)})" for id, ids, _ in expected(rows) if id == "made"
+    )
