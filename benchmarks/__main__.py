@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     broker,
+    chunking,
     corpora,
     filtering,
     joins,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "joins": joins.lines,
     "large": large.lines,
     "pipeline": pipeline.pipeline,
+    "chunking": chunking.lines,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -16,6 +16,7 @@ EXPERIMENTS: dict[str, str] = {
     "broker": "Transforms: PathSharing-F, -FW and -FWR, their optimisations, and shared plans (broker §6).",
     "joins": "Correlations: MMQJP's figures 8 to 16, and the default beside the paper's strategies.",
     "relational": "Stock quotes and a recursive vocabulary in a database, plan by plan.",
+    "chunking": "eXtract (section 5): documents in chunks against documents whole, by libxml2 and by us.",
 }
 
 EPILOG = """\b
