@@ -131,6 +131,19 @@ def test_too_much_is_refused() -> None:
     assert len(engine.select(b"<a>" * 8 + b"</a>" * 8)) == 1
 
 
+def test_very_many_paths() -> None:
+    """More than a plan takes: the rest is searched for, or libxml2 does it."""
+    where = " and ".join(f"$v/b{i}" for i in range(300))
+    returns = "".join(f"{{ $v/c{i} }}" for i in range(1100))
+    xml = b"<a>" + b"".join(b"<b%d/>" % i for i in range(300)) + b"<c7/></a>"
+    for options in ({}, {"sharing": "FW"}, {"share_plans": False}):
+        engine = Engine(**options)  # type: ignore[arg-type]
+        engine.add(f"<r>{{ for $v in //a where {where} return <e>{{ $v/c7 }}</e> }}</r>")
+        engine.add(f"<r>{{ for $v in //a return <e>{returns}</e> }}</r>")
+        assert [one.payload for one in engine.select(xml)] == [b"<r><e><c7/></e></r>"] * 2
+        assert len(engine.select(b"<a><b1/><c7/></a>")) == 1
+
+
 def test_wrong_codes_are_refused() -> None:
     """Whatever the words, the kernel answers with an error."""
     random = Random("codes")
