@@ -13,7 +13,7 @@ from schema_support import schema_and_documents
 from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.engine import Engine
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import OptionError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.transform.engine import Transforms
@@ -124,11 +124,26 @@ def test_the_profile_counts_operators() -> None:
 
 
 def test_too_much_is_refused() -> None:
-    engine = Engine(sharing="F")
-    engine.add("<r>{ for $v in //a//a//a//a//a//a return $v }</r>")
-    with pytest.raises(MessageError, match="more work"):
-        engine.select(b"<a>" * 60 + b"</a>" * 60)
-    assert len(engine.select(b"<a>" * 8 + b"</a>" * 8)) == 1
+    plans = Transforms(PlanOptions("F"))
+    plans.add(0, parse_transform("<r>{ for $v in //a//a//a//a//a//a return $v }</r>"))
+    made, error = plans.make(b"<a>" * 60 + b"</a>" * 60, Limits())
+    assert not made
+    assert error is not None
+    assert error[0] == "too-much-to-transform"
+    assert len(plans.make(b"<a>" * 8 + b"</a>" * 8, Limits())[0]) == 1
+
+
+def test_very_many_paths() -> None:
+    """More than a plan takes: the rest is searched for, or libxml2 does it."""
+    where = " and ".join(f"$v/b{i}" for i in range(300))
+    returns = "".join(f"{{ $v/c{i} }}" for i in range(1100))
+    xml = b"<a>" + b"".join(b"<b%d/>" % i for i in range(300)) + b"<c7/></a>"
+    for options in ({}, {"sharing": "FW"}, {"share_plans": False}):
+        engine = Engine(**options)  # type: ignore[arg-type]
+        engine.add(f"<r>{{ for $v in //a where {where} return <e>{{ $v/c7 }}</e> }}</r>")
+        engine.add(f"<r>{{ for $v in //a return <e>{returns}</e> }}</r>")
+        assert [one.payload for one in engine.select(xml)] == [b"<r><e><c7/></e></r>"] * 2
+        assert len(engine.select(b"<a><b1/><c7/></a>")) == 1
 
 
 def test_wrong_codes_are_refused() -> None:

@@ -19,8 +19,12 @@ from twigcast.transform.plan.operators import (
     Semijoin,
     Stream,
     WhereFilter,
+    walk,
 )
 from twigcast.transform.plan.planner import Plan
+
+# What the kernel takes as one plan.
+MAX_OPERATORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class EncodedPlan:
 def encoded_plan(plan: Plan, code: Callable[[Step], int]) -> EncodedPlan:
     """Raises NotEncodable for what is no plan over streams, or asks for what the kernel has no word for."""
     root = plan.root
-    if not isinstance(root, ReturnSelect | OuterJoinSelect):
+    if not isinstance(root, ReturnSelect | OuterJoinSelect) or sum(1 for _ in walk(root)) > MAX_OPERATORS:
         raise NotEncodable
     itself = copies_bound_node(plan.transform)
     made = _Codes([int(itself)])

@@ -23,6 +23,9 @@ from twigcast.pattern import (
     Value,
 )
 
+# Semijoins on top of each other; what else a where clause asks is searched for.
+MAX_JOINS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class PredicatePath:
@@ -56,7 +59,7 @@ def parts_of(transform: Transform) -> Parts:
     for term in where.terms if isinstance(where, And) else (where,):
         anti = isinstance(term, Not)
         twig = _path(term.term if isinstance(term, Not) else term)
-        if twig is None:
+        if twig is None or len(paths) == MAX_JOINS:
             rest.append(term)
         else:
             paths.append(PredicatePath(twig, anti))
