@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    broker,
+    chunking,
     corpora,
     filtering,
     joins,
@@ -15,6 +17,7 @@ from benchmarks import (
     predicates,
     reading,
     registration,
+    relational,
     report,
     stock,
     updates,
@@ -33,9 +36,12 @@ BENCHMARKS = {
     "predicates": predicates.lines,
     "stock": stock.lines,
     "registration": registration.lines,
+    "transforms": broker.lines,
+    "relational": relational.lines,
     "joins": joins.lines,
     "large": large.lines,
     "pipeline": pipeline.pipeline,
+    "chunking": chunking.lines,
 }
 RESULTS = Path(__file__).parent / "results"
 

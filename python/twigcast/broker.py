@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -11,7 +11,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from twigcast.correlate.default import MAX_BYTES
-from twigcast.correlate.engine import Correlations, check_correlation
+from twigcast.correlate.engine import Correlated, Correlations, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
 from twigcast.errors import OptionError
@@ -198,25 +198,28 @@ class Broker:
         """
         number = next(self._published)
         message = number if id is None else id
-        found = [Match(message, *_fields(s)) for s in self.engine.select(xml, failures=failures)]
+        found: list[tuple[str | int, Selected | Correlated]] = []
+        found += [(message, one) for one in self.engine.select(xml, failures=failures)]
         if stream is not None and stream in self._streams:
-            found += [Match(message, *_fields(s)) for s in self._streams[stream].select(xml, failures=failures)]
+            found += [(message, one) for one in self._streams[stream].select(xml, failures=failures)]
         if len(self.correlations):
             at = self._now() if time is None else event_time(time)
             outcome = self.correlations.publish(xml, id=message, time=at, stream=stream or "")
-            for one in outcome.results:
-                complete = one.payload is not None
-                found.append(
-                    Match(message, one.subscription, complete=complete, payload=one.payload, messages=one.messages)
-                )
-            for derived in outcome.derived:
-                if derived.stream in self._streams:
-                    selected = self._streams[derived.stream].select(derived.xml, failures=failures)
-                    found += [Match(derived.id, *_fields(s)) for s in selected]
-        if not self._subscribers:
-            return found
+            found += [(message, one) for one in outcome.results]
+            for made in outcome.derived:
+                if made.stream in self._streams:
+                    selected = self._streams[made.stream].select(made.xml, failures=failures)
+                    found += [(made.id, one) for one in selected]
         with self._lock:
-            return [replace(one, subscriber=self._subscribers.get(one.subscription)) for one in found]
+            return [self._match(*one) for one in found]
+
+    def _match(self, message: str | int, found: Selected | Correlated) -> Match:
+        if isinstance(found, Correlated):
+            id, payload = found.subscription, found.payload
+            of = self._subscribers.get(id)
+            return Match(message, id, of, complete=payload is not None, payload=payload, messages=found.messages)
+        of = self._subscribers.get(found.id)
+        return Match(message, found.id, of, found.nodes, found.fragments, found.complete, found.payload)
 
     def _now(self) -> int:
         """Later than the last time, so that what is published later also happened later."""
@@ -251,7 +254,3 @@ class Broker:
             dialect=dialect,
             engine=self.engine if isinstance(self.engine, Engine) else None,
         )
-
-
-def _fields(s: Selected) -> tuple[Any, ...]:
-    return (s.id, None, s.nodes, s.fragments, s.complete, s.payload)

@@ -3,7 +3,7 @@ run on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from random import Random
 from xml.sax.saxutils import escape, quoteattr
@@ -64,8 +64,12 @@ def pieces(units: list[Keep], xml: bytes, random: Random) -> Iterator[bytes]:
 
 
 def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | None = None) -> list[Selected]:
+    return merged(scheme, fragments(scheme, xml, batch), engine)
+
+
+def merged(scheme: Scheme, made: Iterable[Fragment], engine: str = "twigcast") -> list[Selected]:
     filtering, merge = Filter(scheme, engine=engine), Merge(scheme)
-    for fragment in fragments(scheme, xml, batch):
+    for fragment in made:
         merge.add(filtering.evaluate(fragment))
     return merge.answers()
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from chunk_random import NAMES, NAMESPACES, Queries, document, schema, subscriptions
-from chunk_reference import allowed, match, pieces
+from chunk_reference import allowed, match, merged, pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
 from twigcast import Engine
+from twigcast.chunk import chunker
 from twigcast.chunk.filter import ENGINES
 from twigcast.chunk.prepare import BESIDE, prepare
+from twigcast.chunk.scheme import Scheme
 from twigcast.results import Selected
 
 SEEDS = st.integers(0, 2**32)
@@ -34,6 +36,15 @@ def _c14n(xml: bytes) -> bytes:
     return bytes(etree.tostring(etree.fromstring(b"<w>" + xml + b"</w>"), method="c14n"))
 
 
+def check(scheme: Scheme, xml: bytes, wanted: list[tuple[Any, ...]], random: Random) -> None:
+    """By the plain chunker and by the kernel's, with either engine."""
+    for engine in ENGINES:
+        batch = random.choice([None, 1, 2])
+        assert canonical(match(scheme, xml, engine=engine, batch=batch)) == wanted, (engine, batch, xml)
+        made = chunker.fragments(scheme, xml, batch_bytes=random.choice([None, 1, 50]))
+        assert canonical(merged(scheme, made, engine)) == wanted, (engine, xml)
+
+
 def check_without_schema(seed: int, *, steady: bool, count: int = 12) -> None:
     random = Random(seed)
     subscribed = subscriptions(Queries(random, NAMES, "a", steady=steady), count)
@@ -44,9 +55,7 @@ def check_without_schema(seed: int, *, steady: bool, count: int = 12) -> None:
     for _ in range(2):
         xml = document(random)
         wanted = canonical(whole.select(xml))
-        for engine in ENGINES:
-            batch = random.choice([None, 1, 2])
-            assert canonical(match(scheme, xml, engine=engine, batch=batch)) == wanted, (engine, batch, xml)
+        check(scheme, xml, wanted, random)
 
 
 def check_with_schema(seed: int, *, count: int = 12) -> None:
@@ -61,9 +70,7 @@ def check_with_schema(seed: int, *, count: int = 12) -> None:
     for xml in documents[:2]:
         assert allowed(scheme, xml)
         wanted = canonical(whole.select(xml))
-        for engine in ENGINES:
-            batch = random.choice([None, 1, 2])
-            assert canonical(match(scheme, xml, engine=engine, batch=batch)) == wanted, (engine, batch, xml)
+        check(scheme, xml, wanted, random)
 
 
 @settings(max_examples=40, deadline=None)
@@ -104,7 +111,7 @@ def test_piece_by_piece(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(SEEDS, st.booleans())
 def test_many(seed: int, with_schema: bool) -> None:
     check_pieces(seed)

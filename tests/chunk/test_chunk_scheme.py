@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections import Counter
 from pathlib import Path as File
+from typing import Any
 
 import pytest
 from chunk_reference import allowed, fragments, match
@@ -196,6 +198,20 @@ def test_a_document_that_is_not_valid_is_noticed() -> None:
     made = prepare(subscribed("//student/name"), chunks=2, schema=dtd_schema(workload.UNIVERSITY_DTD))
     assert allowed(made, b"<db><student><name/></student></db>")
     assert not allowed(made, b"<db><lecturer><student><name/></student></lecturer></db>")
+
+
+def test_the_example_of_the_page() -> None:
+    page = (File(__file__).parents[2] / "docs" / "chunking-scheme.md").read_text()
+    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(first, names)
+    assert [shown(one) for one in names["scheme"].fragments] == [
+        ("/list/item", [], ["/list/item[price > 5]/name", "/list/item/name"]),
+        ("/list/person", [], ["/list/person/name", '/list/person[@id = "p7"]/address']),
+        ("", ["/list/head/date/…", "/list/item"], ['/list/head/date[. = "2024-05-01"]', "/list/item[position() = 2]"]),
+    ]
+    exec(second, names)
+    assert [path_text(one.prefix) for one in names["scheme"].chunks] == ["/a/b/d"]
 
 
 # -- the scenarios of section 5

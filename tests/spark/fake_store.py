@@ -17,6 +17,7 @@ class Record:
     max_delay: int | None = None
     stream: str | None = None
     result: str = "match"
+    kind: str = "filter"
 
     def to_subscription(self) -> Subscription:
         return Subscription(self.id, self.query, result=self.result)

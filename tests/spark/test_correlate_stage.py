@@ -78,7 +78,9 @@ def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Pat
             number = len(list(inbox.iterdir()))
             (inbox / f"{number:03d}.json").write_text(text)
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox))
-        results = correlate(messages(frame), QUERIES, stream="stream", buckets=2, everything=True)
+        results = correlate(
+            messages(frame), QUERIES, stream="stream", buckets=2, lateness=100 * SECOND, everything=True
+        )
         query = (
             results.writeStream.format("parquet")
             .option("checkpointLocation", str(checkpoint))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from pipeline_files import Site
 from pyspark.sql import SparkSession
 
+from twigcast.cli.replay import replay as replay_command
 from twigcast.cli.run import run as run_command
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.outbox import Outbox
@@ -56,6 +58,28 @@ def test_a_sink_that_cannot_be_written_holds_nobody_back(
     blocked.unlink()
     assert run_once(site, spark).drained
     assert site.in_lake() == Counter([("1.xml", "all")]) and len(site.in_files()) == 1
+
+
+def test_a_replay_does_not_end_as_if_all_were_well(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, '[archive]\npath = "archive"\n')
+    site.put("1.xml", "<a/>")
+    run_once(site, spark)
+    with site.store() as store:
+        store.subscribe("//a", id="late", subscriber="ann")
+    (tmp_path / "files").rename(tmp_path / "moved")
+    blocked = tmp_path / "files"
+    blocked.write_text("in the way")
+    module = importlib.import_module("twigcast.spark.replay")
+    monkeypatch.setattr(module, "replay", functools.partial(module.replay, patience=1))
+    arguments = [str(site.file), "--since", "1h", "--subscription", "late"]
+    with pytest.raises(TwigcastError, match="1 deliveries wait: files 1"):
+        CliRunner().invoke(replay_command, arguments, catch_exceptions=False)
+    assert site.in_lake()["1.xml", "late"] == 1
+    blocked.unlink()
+    assert run_once(site, spark).drained
+    assert [path.name.split(".")[0] for path in site.in_files()] == ["late"]
 
 
 def test_a_message_of_a_gigabyte_is_refused_unread(spark: SparkSession, tmp_path: Path) -> None:

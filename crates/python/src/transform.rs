@@ -192,7 +192,7 @@ impl Transforms {
             let mut out = GroupColumns::default();
             self.with(|k, t| {
                 let done = t.groups(k, xml, &limits, &mut out);
-                let (mut sub, mut group, mut list, mut node) = (0, 0, 0, 0);
+                let (mut group, mut list, mut node) = (0, 0, 0);
                 let each = |i: usize| {
                     let groups = (group..out.group_ends[i] as usize).map(|g| {
                         let lists = (0..out.returns[i]).map(|_| {
@@ -204,9 +204,7 @@ impl Transforms {
                     });
                     let groups = groups.collect();
                     group = out.group_ends[i] as usize;
-                    let subs = out.subs[sub..out.sub_ends[i] as usize].to_vec();
-                    sub = out.sub_ends[i] as usize;
-                    (subs, groups)
+                    (k.subs_of(out.plans[i]), groups)
                 };
                 ((0..out.group_ends.len()).map(each).collect(), done.err().map(error))
             })

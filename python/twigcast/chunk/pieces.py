@@ -35,9 +35,10 @@ def piecewise(scheme: Scheme) -> tuple[list[Expression], list[Keep]]:
     expressions: list[Expression] = []
     units: list[Keep] = []
     for chunk in scheme.chunks:
-        plain = [one for one in chunk.expressions if one.subscription.result == "match"] if chunk.batchable else []
-        expressions += plain
-        units += chunk.keeps if plain else ()
+        if chunk.batchable and len(chunk.prefix) > 1:
+            plain = [one for one in chunk.expressions if one.subscription.result == "match"]
+            expressions += plain
+            units += chunk.keeps if plain else ()
     for one in scheme.potpourri.expressions:
         if one.subscription.result == "match" and one.unit is not None:
             expressions.append(one)

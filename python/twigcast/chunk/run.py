@@ -26,7 +26,7 @@ from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
 from twigcast.results import Selected
 
-HEAD = 64 << 10
+HEAD = 4 << 10
 """What stands before the root element is looked for in steps of this many bytes."""
 
 
@@ -178,7 +178,7 @@ class _Run:
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
     """The same blocks, and whether the document can be cut as it is: it is in UTF-8, and no DTD changes it."""
-    check = _kernel.Check(options.limits.of_kernel(), 1)
+    check = _kernel.Check(options.limits.of_kernel(), HEAD // 8)
     seen = []
     for block in blocks:
         seen.append(block)

@@ -16,6 +16,8 @@ from twigcast.schema.satisfiable import Impossible, impossible, narrowed
 
 # Expressions made of one; an expression with more ways than this gains nothing from being split.
 MOST_WAYS = 64
+# Steps taken to find them: a schema may have exponentially many paths.
+MOST_STEPS = 2_000
 
 
 class _TooMany(Exception):
@@ -45,6 +47,7 @@ class _Unfolding:
         self.graph = graph
         self.nodes = twig.nodes
         self.made: list[Twig] = []
+        self.steps = 0
 
     def all(self) -> list[Twig]:
         self.go(None, 0, (), 0)
@@ -57,6 +60,9 @@ class _Unfolding:
 
     def go(self, at: int | None, seen: int, before: tuple[Node, ...], i: int) -> None:
         """``at``: the declarations that ``before`` leads to; ``seen``: those on the way."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise _TooMany
         if i == len(self.nodes) or self.nodes[i].step.kind != "element":
             self.emit((*before, *self.nodes[i:]))
             return

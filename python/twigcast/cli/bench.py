@@ -13,7 +13,10 @@ from twigcast.experiments.report import Report, Table, show
 
 # experiment -> its line in --help; each is a module of twigcast.experiments with run(quick, say) -> Report
 EXPERIMENTS: dict[str, str] = {
+    "broker": "Transforms: PathSharing-F, -FW and -FWR, their optimisations, and shared plans (broker §6).",
     "joins": "Correlations: MMQJP's figures 8 to 16, and the default beside the paper's strategies.",
+    "relational": "Stock quotes and a recursive vocabulary in a database, plan by plan.",
+    "chunking": "eXtract (section 5): documents in chunks against documents whole, by libxml2 and by us.",
 }
 
 EPILOG = """\b

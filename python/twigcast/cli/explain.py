@@ -97,7 +97,7 @@ def explain(
         )
         told = found.as_dict()
     elif format in ("dot", "svg"):
-        raise click.UsageError("only transforms have a plan of operators to draw")
+        raise click.UsageError("a filter or correlation has no plan of operators to draw; transforms have")
     elif is_correlation(query):
         found = _correlation(query, subscriptions, scope)
         told = found.as_dict()

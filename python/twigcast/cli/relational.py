@@ -315,7 +315,15 @@ def _constant(row: Any) -> str | float | None:
 # -- rules
 
 
-@click.group()
+RULES = """\b
+Examples:
+  twigcast rules load --database duckdb:///rules.db -s subscriptions.txt
+  twigcast match --engine relational --database duckdb:///rules.db messages/
+  twigcast rules delete --database duckdb:///rules.db 17 18
+"""
+
+
+@click.group(epilog=RULES)
 def rules() -> None:
     """Keep subscriptions in a database, for `twigcast match --engine relational --database URL`."""
 

@@ -31,6 +31,8 @@ class Plot:
     lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     log_x: bool = False
     log_y: bool = False
+    x_names: Sequence[str] = ()
+    """Names for 0, 1, … on the x axis."""
 
 
 @dataclass
@@ -110,6 +112,8 @@ def draw(plot: Plot, path: Path) -> None:
         axes.set_xscale("log")
     if plot.log_y:
         axes.set_yscale("log")
+    if plot.x_names:
+        axes.set_xticks(range(len(plot.x_names)), plot.x_names)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     figure.savefig(path, bbox_inches="tight", dpi=110)

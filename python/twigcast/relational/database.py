@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from twigcast.errors import OptionError
-from twigcast.relational.statements import Dialect
+from twigcast.relational.statements import Dialect, Layout
 
 SAX_PARSE_RESULT = "sax_parse_result"
 
@@ -44,6 +44,13 @@ class Database(Protocol):
     def has_tables(self) -> bool: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class StepByStep(Protocol):
+    """A database that is better off with one table after the other than with one statement."""
+
+    def match_tables(self, shreds: pa.Table, layout: Layout) -> pa.Table: ...
 
 
 def script(name: str) -> Iterator[str]:

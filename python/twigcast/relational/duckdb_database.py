@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
-from twigcast import _kernel
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.relational.branches import br_pred
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.statements import DUCKDB
 
@@ -23,6 +23,9 @@ class DuckDB:
     def __init__(self, file: str | None = None, *, threads: int | None = None) -> None:
         try:
             self._connection = duckdb.connect(file or ":memory:")
+            # Joins go in the order written: of a recursion DuckDB does not know how few rows a step reads, and would
+            # join every message with every first predicate before it looks at values.
+            self._connection.execute("SET disabled_optimizers = 'join_order'")
             if threads is not None:
                 self._connection.execute(f"SET threads = {int(threads)}")
         except duckdb.Error as error:
@@ -84,12 +87,6 @@ class DuckDB:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def br_pred(branches: pa.ChunkedArray, points: pa.ChunkedArray, nodes: pa.ChunkedArray) -> pa.Array:
-    """BrPred over Arrow columns: the kernel does the natural joins."""
-    columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in (branches, points, nodes)]
-    return pa.array(_kernel.branches_meet(*columns))
 
 
 @contextmanager

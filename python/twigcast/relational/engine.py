@@ -20,13 +20,13 @@ from twigcast.limits import Limits
 from twigcast.relational import compile as compiling
 from twigcast.relational import reference as references
 from twigcast.relational.cost import Cost, choose, measure
-from twigcast.relational.database import Database, open_database
+from twigcast.relational.database import Database, StepByStep, open_database
 from twigcast.relational.load import Conjunction, Loader, Predicate, delete_conjunction
 from twigcast.relational.migrate import create, migrate
 from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
 from twigcast.relational.refuse import Refused, refusal
 from twigcast.relational.state import Points, State, br_info
-from twigcast.relational.statements import Dialect, Layout, match_statement
+from twigcast.relational.statements import Layout, match_statement
 from twigcast.results import Selected, check_result
 from twigcast.shape import Shapes, Template, scope_of
 
@@ -432,11 +432,16 @@ class RelationalEngine:
                     rows, errors, end = state.shredder.shred(xml, start, self._limits)
                     news = state.shredder.news()
                     if not (news[0] or news[1]):
-                        found = self.database.match(self.statement(), _table(pa.array(rows), state))
+                        found = self._run(_table(pa.array(rows), state))
                         break
                 self._write(state, news)
         found = found.rename_columns(["event_id", "number"])
         return found.sort_by([("event_id", "ascending"), ("number", "ascending")]), pa.array(errors), end
+
+    def _run(self, shreds: pa.Table) -> pa.Table:
+        if isinstance(self.database, StepByStep):
+            return self.database.match_tables(shreds, self.layout())
+        return self.database.match(self.statement(), shreds)
 
     def _write(self, state: State, news: tuple[list[Any], list[Any]]) -> None:
         """New tag paths, unless the linear paths that they were compared with are not all any more."""
@@ -471,16 +476,16 @@ class RelationalEngine:
         ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
         return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
 
-    def statement(self, dialect: Dialect | None = None) -> str:
-        """The SQL that matches a batch, for what is in the tables now; in another dialect, if it runs elsewhere."""
-        if dialect is not None:
-            return match_statement(dialect, self._layout())
+    def statement(self) -> str:
+        """The SQL that matches a batch, for what is in the tables now."""
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._statement is None or self._statement[0] != changes:
-            self._statement = changes, match_statement(self.database.dialect, self._layout())
+            self._statement = changes, match_statement(self.database.dialect, self.layout())
         return self._statement[1]
 
-    def _layout(self) -> Layout:
+    def layout(self) -> Layout:
+        """What of the tables a statement has to look at."""
+
         def some(table: str) -> bool:
             return bool(self.database.rows(f"SELECT 1 FROM {table} LIMIT 1"))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from twigcast.relational.compile import EQUALITIES, EXISTS, IN
 
@@ -92,8 +93,35 @@ class Layout:
     """There are unrolled rows of other shapes."""
 
 
+class Recursion(NamedTuple):
+    """A table that begins with ``seed`` and grows by ``step``, which reads what the last step added."""
+
+    columns: str
+    seed: str
+    step: str
+
+
+Body: TypeAlias = "str | Recursion"
+
+
 def match_statement(d: Dialect, layout: Layout) -> str:
-    tables = dict(_values(d, layout.references))
+    """All in one."""
+    tables, last = match_tables(d, layout)
+    parts = []
+    for name, body in tables.items():
+        if isinstance(body, Recursion):
+            name, body = f"{name} ({body.columns})", f"{body.seed}\nUNION ALL\n{body.step}"
+        parts.append(f"{name} AS (\n{_indent(body)}\n)")
+    return f"WITH{' RECURSIVE' * layout.chains} {_comma(parts)}\n{last}"
+
+
+def _comma(parts: list[str]) -> str:
+    return ",\n".join(parts)
+
+
+def match_tables(d: Dialect, layout: Layout) -> tuple[dict[str, Body], str]:
+    """The tables that lead to the result, each read by those after it, and the result."""
+    tables: dict[str, Body] = dict(_values(d, layout.references))
     found: list[str] = []
     rests: list[str] = []
     if layout.unroll:
@@ -105,19 +133,19 @@ def match_statement(d: Dialect, layout: Layout) -> str:
             found.append(f"SELECT event_id, sub_id FROM {name}" + " WHERE final" * layout.chains)
             rests.append(f"SELECT event_id, chain_id FROM {name} WHERE NOT final")
     else:
-        rests.append("SELECT DISTINCT event_id, CAST(0 AS BIGINT) FROM path_value")
-    if layout.chains:
-        tables["equal (event_id, chain_id, final)"] = _equal(d, rests)
-        tables["other (event_id, chain_id, final)"] = _other(d)
-        found.append("SELECT event_id, chain_id FROM equal WHERE final")
-        found.append("SELECT event_id, chain_id FROM other WHERE final")
+        rests.append("SELECT DISTINCT event_id, CAST(0 AS BIGINT) AS chain_id FROM path_value")
+    if layout.chains and rests:
+        tables["equal"] = _equal(d, rests)
+        tables["other"] = _other(d)
+        found.append("SELECT event_id, chain_id AS sub_id FROM equal WHERE final")
+        found.append("SELECT event_id, chain_id AS sub_id FROM other WHERE final")
     if not found:
-        found.append("SELECT event_id, CAST(0 AS BIGINT) FROM path_value WHERE 1 = 0")
-    tables["candidate (event_id, sub_id)"] = "\nUNION ALL\n".join(found)
+        found.append("SELECT event_id, CAST(0 AS BIGINT) AS sub_id FROM path_value WHERE 1 = 0")
+    tables["candidate"] = "\nUNION ALL\n".join(found)
     result = "candidate"
     if layout.branches:
         tables["met"] = _met(d, layout.references)
-        tables["matched (event_id, sub_id)"] = (
+        tables["matched"] = (
             "SELECT event_id, sub_id FROM candidate WHERE sub_id NOT IN (SELECT sub_id FROM query_branch_point)\n"
             "UNION ALL\nSELECT event_id, sub_id FROM met"
         )
@@ -129,19 +157,18 @@ def match_statement(d: Dialect, layout: Layout) -> str:
         )
     else:
         last = f"SELECT event_id, sub_id FROM {result}"
-    parts = ",\n".join(f"{name} AS (\n{_indent(body)}\n)" for name, body in _used(tables, last))
-    return f"WITH RECURSIVE {parts}\n{last}" if layout.chains else f"WITH {parts}\n{last}"
+    return _used(tables, last), last
 
 
-def _used(tables: dict[str, str], last: str) -> list[tuple[str, str]]:
-    """Those that the statement needs: databases complain of none too many, but people read them."""
-    kept: list[tuple[str, str]] = []
+def _used(tables: dict[str, Body], last: str) -> dict[str, Body]:
+    """Those that the result needs: databases complain of none too many, but people read them."""
+    kept: list[str] = []
     text = last
     for name, body in reversed(tables.items()):
-        if name.split()[0] in text:
-            kept.append((name, body))
-            text += body
-    return kept[::-1]
+        if name in text:
+            kept.append(name)
+            text += body if isinstance(body, str) else body.seed + body.step
+    return {name: tables[name] for name in reversed(kept)}
 
 
 def _indent(text: str) -> str:
@@ -235,31 +262,30 @@ def _node_test(q: str, v: str) -> str:
     return _case(tests, f"{q}.op")
 
 
-def _equal(d: Dialect, seeds: Sequence[str]) -> str:
+def _equal(d: Dialect, seeds: Sequence[str]) -> Recursion:
     """The first stage: equalities. The recursion stops where a chain ends or goes on with other predicates. A chain has
     one way to each of its predicates, and a message one row for each path and value: nothing comes twice."""
-    seed = "\nUNION ALL\n".join(seeds)
-    if len(seeds) > 1:
-        seed = f"SELECT * FROM (\n{_indent(seed)}\n) AS seed"
-    seed = f"SELECT event_id, chain_id, FALSE FROM (\n{_indent(seed)}\n) AS start (event_id, chain_id)"
-    return (
-        f"{seed}\nUNION ALL\n"
+    seed = _indent("\nUNION ALL\n".join(seeds))
+    return Recursion(
+        "event_id, chain_id, final",
+        f"SELECT event_id, chain_id, FALSE AS final FROM (\n{seed}\n) AS start",
         "SELECT e.event_id, q.chain_id, q.final\nFROM equal e\n"
         "JOIN path_equal v ON v.event_id = e.event_id\n"
         "JOIN query_predicate q ON q.pre_id = e.chain_id AND q.linear_path_id = v.linear_path_id AND q.op = v.op\n"
         f"    AND {d.same.format(a='q.value', b='v.value')} AND q.number = v.number\n"
-        "WHERE NOT e.final"
+        "WHERE NOT e.final",
     )
 
 
-def _other(d: Dialect) -> str:
+def _other(d: Dialect) -> Recursion:
     test = _case(_tests(d, "v.", "q.value", "q.number"), "q.op")
-    return (
-        "SELECT event_id, chain_id, final FROM equal WHERE NOT final\nUNION ALL\n"
+    return Recursion(
+        "event_id, chain_id, final",
+        "SELECT event_id, chain_id, final FROM equal WHERE NOT final",
         "SELECT o.event_id, q.chain_id, q.final\nFROM other o\n"
         f"JOIN query_predicate q ON q.pre_id = o.chain_id AND q.op NOT IN {_EQUAL}\n"
         "JOIN path_summary v ON v.event_id = o.event_id AND v.linear_path_id = q.linear_path_id\n"
-        f"WHERE NOT o.final AND {test}"
+        f"WHERE NOT o.final AND {test}",
     )
 
 

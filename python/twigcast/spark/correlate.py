@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -81,7 +83,7 @@ def correlate(
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
         found = grouped.transformWithStateInPandas(_processor(task), FOUND_SQL, "append", "None")
     else:
-        found = grouped.applyInArrow(_Whole(task), FOUND_SQL)
+        found = grouped.applyInArrow(lambda key, table: _whole(task, key, table), FOUND_SQL)
     if everything:
         return found
     results = found.where(f.col("kind") == RESULT)
@@ -119,20 +121,12 @@ class _Memory:
     def set_since(self, text: str) -> None: ...
 
 
-class _Whole:
+def _whole(task: Buckets, key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
     """All messages of a static DataFrame, in one go."""
-
-    def __init__(self, task: Buckets) -> None:
-        self.task = task
-
-    def __call__(self, key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        from dataclasses import replace
-        from uuid import uuid4
-
-        columns = [table.column(name).to_pylist() for name in Incoming._fields]
-        incoming = [Incoming(*row) for row in zip(*columns, strict=True)]
-        task = replace(self.task, run=uuid4().hex)  # nothing of it may be found by another attempt
-        return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, _Memory())), FOUND)
+    columns = [table.column(name).to_pylist() for name in Incoming._fields]
+    incoming = [Incoming(*row) for row in zip(*columns, strict=True)]
+    task = replace(task, run=uuid4().hex)  # nothing of it may be found by another attempt
+    return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, _Memory())), FOUND)
 
 
 class _Spark:

@@ -12,6 +12,11 @@ VOCABULARIES = ("bib", "book", "catalog")
 
 def vocabulary(name: str) -> Dtd:
     """``bib``: flat, four levels. ``book``: recursive. ``catalog``: about a hundred names, closed."""
+    return read_dtd(dtd_text(name))
+
+
+def dtd_text(name: str) -> bytes:
+    """The DTD itself."""
     if name not in VOCABULARIES:
         raise OptionError("unknown-vocabulary", f"no vocabulary {name!r}", hint=f"there are {', '.join(VOCABULARIES)}")
-    return read_dtd((files("twigcast.workload") / "dtds" / f"{name}.dtd").read_bytes())
+    return (files("twigcast.workload") / "dtds" / f"{name}.dtd").read_bytes()

@@ -13,6 +13,8 @@ pub struct Keep {
 
 /// Number of a keep, and how many of its steps are behind.
 type Item = (u32, u32);
+/// Number of a chunk, and whether it keeps all that is in the element.
+type Kept = (usize, bool);
 
 pub type StateId = u32;
 
@@ -20,7 +22,7 @@ pub type StateId = u32;
 pub struct State {
     items: Vec<Item>,
     /// The chunks that keep the element, in ascending order, and whether they keep all that is in it.
-    pub kept: Vec<(usize, bool)>,
+    pub kept: Vec<Kept>,
     /// The chunks that may keep something below, in ascending order.
     pub live: Vec<usize>,
     next: HashMap<Sym, StateId>,
@@ -29,7 +31,7 @@ pub struct State {
 pub struct Automaton {
     keeps: Vec<Keep>,
     states: Vec<State>,
-    known: HashMap<(Vec<Item>, Vec<(usize, bool)>), StateId>,
+    known: HashMap<(Vec<Item>, Vec<Kept>), StateId>,
 }
 
 /// Hostile nesting may need very many states: then all but those in use are forgotten.
@@ -55,7 +57,7 @@ impl Automaton {
         &self.states[id as usize]
     }
 
-    fn add(&mut self, items: Vec<Item>, kept: Vec<(usize, bool)>) -> StateId {
+    fn add(&mut self, items: Vec<Item>, kept: Vec<Kept>) -> StateId {
         if let Some(&id) = self.known.get(&(items.clone(), kept.clone())) {
             return id;
         }

@@ -1,4 +1,4 @@
-//! Finds places where a document may be cut: before elements that are not inside a unit.
+//! Finds places where a document may be cut: after units, and before elements that are neither units nor inside one.
 
 use super::automaton::{Automaton, StateId};
 use super::fragment::Tags;
@@ -21,7 +21,7 @@ pub struct Cut {
     at: u64,
     placed: bool,
     pub chain: Chain,
-    /// The end tag of the unit that begins there.
+    /// The end tag of the unit that ends there.
     pub unit: Option<Vec<u8>>,
 }
 
@@ -31,16 +31,17 @@ pub struct Cutter {
     units: Automaton,
     states: Vec<StateId>,
     tags: Tags,
-    /// Open elements of the unit at hand.
+    /// Open elements of the unit at hand, and its name.
     inside: u32,
+    unit: Vec<u8>,
     at_unit: Option<Cut>,
     elsewhere: Option<Cut>,
 }
 
 impl Cutter {
     pub fn new(names: Names, units: Automaton) -> Cutter {
-        let (states, tags) = (vec![], Tags::default());
-        Cutter { names, units, states, tags, inside: 0, at_unit: None, elsewhere: None }
+        let (states, tags, unit) = (vec![], Tags::default(), vec![]);
+        Cutter { names, units, states, tags, inside: 0, unit, at_unit: None, elsewhere: None }
     }
 
     /// Gives up what it knows of a document, for another one.
@@ -48,15 +49,15 @@ impl Cutter {
         (self.names, self.units)
     }
 
-    /// The last place found, if it is after `from`: one before a unit if there is any.
+    /// The last place found, if it is after `from`: one after a unit if there is any.
     pub fn take(&mut self, from: u64) -> Option<(u64, Cut)> {
         let (unit, other) = (self.at_unit.take(), self.elsewhere.take());
         let good = |cut: &Cut| cut.placed && cut.at > from;
         unit.filter(good).or(other.filter(good)).map(|cut| (cut.at, cut))
     }
 
-    fn cut(&mut self, at: u32, unit: Option<&[u8]>) {
-        let slot = if unit.is_some() { &mut self.at_unit } else { &mut self.elsewhere };
+    fn cut(&mut self, at: u32, unit: bool) {
+        let slot = if unit { &mut self.at_unit } else { &mut self.elsewhere };
         let cut = slot.get_or_insert_default();
         (cut.at, cut.placed) = (u64::from(at), false);
         cut.chain.tags.clear();
@@ -65,10 +66,10 @@ impl Cutter {
         for depth in (0..self.tags.open.len()).rev() {
             end_tag(self.tags.name(depth), &mut cut.chain.ends);
         }
-        if let Some(name) = unit {
+        if unit {
             let end = cut.unit.get_or_insert_default();
             end.clear();
-            end_tag(name, end);
+            end_tag(&self.unit, end);
         }
     }
 }
@@ -94,21 +95,26 @@ impl Sink for Cutter {
         let from = self.states.last().copied().unwrap_or(Automaton::ROOT);
         let state = self.units.step(&self.names, from, sym);
         let is_unit = !self.units.state(state).kept.is_empty();
-        if !self.states.is_empty() {
-            self.cut(tag.start, is_unit.then(|| tag.name()));
-        }
         if is_unit {
             self.inside = 1;
+            self.unit.clear();
+            self.unit.extend_from_slice(tag.name());
             return;
+        }
+        if !self.states.is_empty() {
+            self.cut(tag.start, false);
         }
         self.states.push(state);
         self.tags.push(&tag.src[tag.start as usize..tag.end as usize], tag.name().len(), 0, 0, 0);
     }
 
     #[inline]
-    fn end(&mut self, _src: &[u8], _at: u32, _past: u32) {
+    fn end(&mut self, _src: &[u8], _at: u32, past: u32) {
         if self.inside > 0 {
             self.inside -= 1;
+            if self.inside == 0 && !self.states.is_empty() {
+                self.cut(past, true);
+            }
             return;
         }
         self.states.pop();

@@ -43,6 +43,8 @@ enum Mode {
 
 pub struct Pieces {
     settings: Settings,
+    /// The size of the piece at hand. The first ones are small: what is found in them need not be looked for in others.
+    size: usize,
     mode: Mode,
     /// What a cutter needs, while there is none.
     parts: Option<(Names, Automaton)>,
@@ -66,6 +68,7 @@ pub struct Pieces {
     error: Option<XmlError>,
 }
 
+const FIRST: usize = 1 << 16;
 const DOCTYPE: &[u8] = b"<!DOCTYPE d SYSTEM \"d\">";
 
 impl Pieces {
@@ -74,6 +77,7 @@ impl Pieces {
         let stream = Stream::new(settings.limits, settings.window, settings.max_total);
         let cutter = Cutter::new(names, Automaton::new(units));
         Pieces {
+            size: settings.target.min(FIRST),
             settings,
             mode: Mode::Exact(Box::new((stream, cutter))),
             parts: None,
@@ -145,7 +149,10 @@ impl Pieces {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(self.settings.target) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(self.size.min(rest.len()));
+            rest = after;
             let done = matches!(self.mode, Mode::Done);
             // While a piece may yet be rejected, nothing is known of what follows, not even an error.
             if done && self.unsettled.is_empty() {
@@ -168,7 +175,7 @@ impl Pieces {
                 return; // it stays in one piece
             }
             self.lenient = stream.is_lenient();
-            if self.buffer.len() - self.head < self.settings.target && self.place.offset > 0 {
+            if self.buffer.len() - self.head < self.size && self.place.offset > 0 {
                 return;
             }
             match cutter.take(self.place.offset) {
@@ -200,7 +207,7 @@ impl Pieces {
             return false;
         };
         let content = &self.buffer[self.head..];
-        let target = self.settings.target;
+        let target = self.size;
         if content.len() < target {
             return false;
         }
@@ -230,6 +237,7 @@ impl Pieces {
         xml.extend_from_slice(&chain.ends);
         self.ready(xml, content, guessed);
         (self.chain, self.place) = (chain, place);
+        self.size = (2 * self.size).min(self.settings.target);
         self.begin();
         self.buffer.extend_from_slice(&rest);
     }
@@ -242,7 +250,7 @@ impl Pieces {
 
     /// Begins a piece.
     fn begin(&mut self) {
-        self.buffer = Vec::with_capacity(self.settings.target + self.settings.target / 4);
+        self.buffer = Vec::with_capacity(self.size + self.size / 4);
         if self.lenient && !self.chain.tags.is_empty() {
             self.buffer.extend_from_slice(DOCTYPE);
         }

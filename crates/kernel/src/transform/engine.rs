@@ -52,6 +52,15 @@ impl Transforms {
         self.plans.add(sub, codes, words, row, making, shared, known)
     }
 
+    /// Whose a plan is.
+    pub fn subs_of(&self, plan: PlanRef) -> Vec<u32> {
+        match plan {
+            PlanRef::Own(id) => self.set.plan(id).subs.clone(),
+            PlanRef::Single(sub) => vec![sub],
+            PlanRef::Shared(id) => self.plans.sharing.result(id).subs.clone(),
+        }
+    }
+
     /// False if there is no such subscription.
     pub fn remove(&mut self, sub: u32) -> bool {
         self.set.remove(sub) || self.plans.remove(sub)
@@ -71,12 +80,20 @@ pub struct Output {
     pub cut: Vec<u32>,
 }
 
+/// A plan, by its number. Whose it is, only those ask who need it: with very many plans it is memory they wait for.
+#[derive(Clone, Copy, Debug)]
+pub enum PlanRef {
+    Own(u32),
+    /// Of the paper's plans: one that runs for a subscription alone, or a result of those that share.
+    Single(u32),
+    Shared(u32),
+}
+
 /// The groupSequence-listSequence format: per plan its groups, per group the bound node and a list for each return.
 #[derive(Default)]
 pub struct GroupColumns {
-    /// Their subscriptions, one plan's after the other's, and where they end; how many lists a group has.
-    pub subs: Vec<u32>,
-    pub sub_ends: Vec<u32>,
+    pub plans: Vec<PlanRef>,
+    /// How many lists a group of theirs has.
     pub returns: Vec<u32>,
     /// Ends of the plans' groups in `bound`.
     pub group_ends: Vec<u32>,
@@ -87,15 +104,13 @@ pub struct GroupColumns {
 }
 
 impl GroupColumns {
-    fn begin(&mut self, subs: &[u32], returns: usize) {
-        self.subs.extend_from_slice(subs);
-        self.sub_ends.push(self.subs.len() as u32);
+    fn begin(&mut self, plan: PlanRef, returns: usize) {
+        self.plans.push(plan);
         self.returns.push(returns as u32);
     }
 
     pub fn clear(&mut self) {
-        self.subs.clear();
-        self.sub_ends.clear();
+        self.plans.clear();
         self.returns.clear();
         self.group_ends.clear();
         self.bound.clear();
@@ -138,7 +153,8 @@ impl Transformer {
             };
             runner.run(&transforms.set, message, |id, returns, bound, lists| {
                 let plan = transforms.set.plan(id);
-                let whom = For { subs: &plan.subs, making: &plan.making, returns: returns.len() };
+                let (subs, making) = (&plan.subs[..], &plan.making);
+                let whom = For { plan: PlanRef::Own(id), subs, making, returns: returns.len() };
                 make(whom, bound, &mut OfPlan { returns, lists });
             })?;
             plans.run(&transforms.plans, message, &mut make)
@@ -184,7 +200,7 @@ impl Transformer {
         let (runner, plans) = (&mut self.runner, &mut self.plans);
         read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
             runner.run(&transforms.set, message, |id, returns, bound, lists| {
-                out.begin(&transforms.set.plan(id).subs, returns.len());
+                out.begin(PlanRef::Own(id), returns.len());
                 for node in bound {
                     out.bound.push(*node);
                     for &what in returns {
@@ -195,7 +211,7 @@ impl Transformer {
                 out.group_ends.push(out.bound.len() as u32);
             })?;
             plans.run(&transforms.plans, message, &mut |whom, bound, lists| {
-                out.begin(whom.subs, whom.returns);
+                out.begin(whom.plan, whom.returns);
                 for node in bound {
                     out.bound.push(*node);
                     for r in 0..whom.returns as u32 {

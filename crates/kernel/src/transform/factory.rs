@@ -9,7 +9,7 @@ use crate::values::number::number;
 use std::io::Write;
 
 /// What is around the groups, and the pieces of each.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Template {
     pub before: Box<[u8]>,
     pub pieces: Box<[Piece]>,
@@ -17,7 +17,7 @@ pub struct Template {
 }
 
 /// A piece of output. Numbers are those of returns.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Piece {
     Markup(Box<[u8]>),
     /// The nodes, where a default namespace is in scope or is not.
@@ -34,7 +34,7 @@ pub enum Piece {
 
 /// What a start tag has already: namespaces that it declares and that are in scope (prefix, URI), and attributes by their
 /// expanded names (URI, local).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Start {
     pub declared: Vec<Bound>,
     pub scope: Vec<Bound>,
@@ -45,7 +45,7 @@ pub struct Start {
 pub type Bound = (Box<[u8]>, Box<[u8]>);
 
 /// A value, as a string, or none. Numbers are XPath 1.0's.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Expr {
     Constant(Box<[u8]>),
     /// The string-values of all nodes, spaces between.
@@ -64,7 +64,7 @@ pub enum Expr {
 }
 
 /// A sort key.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Key {
     pub value: Expr,
     pub numeric: bool,
@@ -121,7 +121,7 @@ pub trait Returned<'m> {
 }
 
 /// How a new message is made of what is returned: sort keys, the first one first, and the template.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Making {
     pub order: Box<[Key]>,
     pub template: Template,

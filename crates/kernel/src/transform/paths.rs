@@ -309,3 +309,30 @@ impl Refused {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ways(path: &LinearPath, tags: &[Sym], names: &Names, most: usize) -> Option<Vec<Vec<u8>>> {
+        let mut found = vec![];
+        path.alignments(tags, names, most, &mut |depths| found.push(depths.to_vec())).then_some(found)
+    }
+
+    #[test]
+    fn alignments_are_all_ways_inner_ones_first() {
+        let mut names = Names::default();
+        let (a, b) = (names.intern(false, b"", Some(b"a")), names.intern(false, b"", Some(b"b")));
+        let path = |steps: &[(Sym, bool)]| LinearPath(steps.iter().map(|&(s, d)| (Test::Exactly(s), d)).collect());
+        let tags = [NO_SYM, a, b, a, a];
+        let all = |steps: &[(Sym, bool)]| ways(&path(steps), &tags, &names, 100).unwrap();
+        assert_eq!(all(&[(a, true)]), [[4]]);
+        assert_eq!(all(&[(a, true), (a, true)]), [[3, 4], [1, 4]]);
+        assert_eq!(all(&[(a, false), (a, true)]), [[1, 4]]);
+        assert_eq!(all(&[(a, true), (a, false)]), [[3, 4]]);
+        assert_eq!(all(&[(a, true), (a, true), (a, true)]), [[1, 3, 4]]);
+        assert!(all(&[(b, true)]).is_empty());
+        assert!(all(&[(a, true), (b, false), (a, false)]).is_empty());
+        assert_eq!(ways(&path(&[(a, true), (a, true)]), &tags, &names, 2), None);
+    }
+}

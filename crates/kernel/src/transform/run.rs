@@ -4,7 +4,7 @@ use super::atoms::{AtomIx, NodeValue};
 use super::factory::Returned;
 use super::groups::Groups;
 use super::paths::{Leads, PathIx, Refused, TagTree, MAX_DEPTH};
-use super::set::{Binding, Cond, Generic, Led, PlanIx, Return, Set};
+use super::set::{Binding, Code, Cond, Generic, Led, PlanIx, Return, Set};
 use crate::names::is_element;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
@@ -23,12 +23,11 @@ pub struct Runner {
     place: Vec<u32>,
     places: usize,
     /// By condition the nodes that satisfy it, as a list in `notes`; valid with this message's stamp.
-    heads: Vec<(u32, u32)>,
+    heads: Vec<Head>,
     stamp: u32,
     notes: Vec<(NodeIx, u32)>,
     met: Vec<AtomIx>,
-    /// Conditions whose nodes have been sorted: a range of `sorted`.
-    ranges: HashMap<AtomIx, (u32, u32)>,
+    /// Nodes in order, range by range.
     sorted: Vec<NodeIx>,
     /// Nodes bound by paths that lead to classes without further ado.
     binds: Vec<(PathIx, NodeIx)>,
@@ -42,13 +41,25 @@ pub struct Runner {
 
 const END: u32 = u32::MAX;
 
+#[derive(Clone, Copy)]
+struct Head {
+    stamp: u32,
+    last: u32,
+    /// Where in `sorted` the nodes are, once somebody has asked for them in order.
+    range: (u32, u32),
+}
+
+impl Head {
+    const NONE: Head = Head { stamp: 0, last: END, range: (END, END) };
+}
+
 impl Runner {
     /// Calls `found` for each plan that binds nodes of the message, with these nodes in document order.
     pub fn run(
         &mut self,
         set: &Set,
         message: Message<'_>,
-        mut found: impl FnMut(PlanIx, &[Return], &[NodeIx], &mut Lists<'_>),
+        mut found: impl FnMut(PlanIx, &[Code], &[NodeIx], &mut Lists<'_>),
     ) -> Result<(), Refused> {
         self.scan(set, message)?;
         let mut bound = vec![];
@@ -144,14 +155,14 @@ impl Runner {
                 let (heads, notes, met, stamp) = (&mut self.heads, &mut self.notes, &mut self.met, self.stamp);
                 set.atoms.satisfied(rel, message.constants, &mut value, |atom| {
                     let head = &mut heads[atom as usize];
-                    if head.0 != stamp {
-                        *head = (stamp, END);
+                    if head.stamp != stamp {
+                        *head = Head { stamp, ..Head::NONE };
                         met.push(atom);
                     }
                     let mut rest = mask;
                     while rest != 0 {
-                        notes.push((ancestors[rest.trailing_zeros() as usize], head.1));
-                        head.1 = notes.len() as u32 - 1;
+                        notes.push((ancestors[rest.trailing_zeros() as usize], head.last));
+                        head.last = notes.len() as u32 - 1;
                         rest &= rest - 1;
                     }
                 });
@@ -169,14 +180,13 @@ impl Runner {
             self.stamp = 0;
         }
         self.stamp += 1;
-        self.heads.resize(set.atoms.bound(), (0, END));
+        self.heads.resize(set.atoms.bound(), Head::NONE);
         self.tag_paths.begin();
         self.groups.begin(set.rels.len());
         self.tag_of.clear();
         self.place.clear();
         self.notes.clear();
         self.met.clear();
-        self.ranges.clear();
         self.sorted.clear();
         self.binds.clear();
         self.generics.clear();
@@ -186,29 +196,32 @@ impl Runner {
 
     /// The nodes that satisfy a condition, in document order, each once: a range of `sorted`.
     fn members(&mut self, atom: AtomIx) -> (u32, u32) {
-        let (stamp, mut at) = self.heads[atom as usize];
-        if stamp != self.stamp {
+        let head = &mut self.heads[atom as usize];
+        if head.stamp != self.stamp {
             return (0, 0);
         }
+        if head.range.0 != END {
+            return head.range;
+        }
         let (sorted, notes) = (&mut self.sorted, &self.notes);
-        *self.ranges.entry(atom).or_insert_with(|| {
-            let from = sorted.len();
-            while at != END {
-                let (node, next) = notes[at as usize];
-                sorted.push(node);
-                at = next;
+        let from = sorted.len();
+        let mut at = head.last;
+        while at != END {
+            let (node, next) = notes[at as usize];
+            sorted.push(node);
+            at = next;
+        }
+        sorted[from..].sort_unstable();
+        let mut kept = from;
+        for i in from..sorted.len() {
+            if i == from || sorted[i] != sorted[kept - 1] {
+                sorted[kept] = sorted[i];
+                kept += 1;
             }
-            sorted[from..].sort_unstable();
-            let mut kept = from;
-            for i in from..sorted.len() {
-                if i == from || sorted[i] != sorted[kept - 1] {
-                    sorted[kept] = sorted[i];
-                    kept += 1;
-                }
-            }
-            sorted.truncate(kept);
-            (from as u32, kept as u32)
-        })
+        }
+        sorted.truncate(kept);
+        head.range = (from as u32, kept as u32);
+        head.range
     }
 
     /// The nodes among `candidates` that a class binds.
@@ -288,17 +301,13 @@ impl Runner {
         message: Message<'_>,
         class: u32,
         bound: &[NodeIx],
-        found: &mut impl FnMut(PlanIx, &[Return], &[NodeIx], &mut Lists<'_>),
+        found: &mut impl FnMut(PlanIx, &[Code], &[NodeIx], &mut Lists<'_>),
     ) {
         if bound.is_empty() {
             return;
         }
-        let class = set.class(class);
-        let mut from = 0;
-        for &(plan, end) in &class.plans {
-            let returns = &class.returns[from..end as usize];
+        for (plan, returns) in set.given(class) {
             found(plan, returns, bound, &mut Lists { runner: self, set, message });
-            from = end as usize;
         }
     }
 }
@@ -312,7 +321,7 @@ pub struct Lists<'a> {
 
 /// The lists of one plan.
 pub struct OfPlan<'l, 'a> {
-    pub returns: &'l [Return],
+    pub returns: &'l [Code],
     pub lists: &'l mut Lists<'a>,
 }
 
@@ -328,9 +337,9 @@ impl<'a> Returned<'a> for OfPlan<'_, 'a> {
 
 impl<'a> Lists<'a> {
     /// The nodes that are returned of a bound node, in document order, each once.
-    pub fn get<'s>(&'s mut self, what: Return, bound: &'s NodeIx) -> &'s [NodeIx] {
+    pub fn get<'s>(&'s mut self, what: Code, bound: &'s NodeIx) -> &'s [NodeIx] {
         let Lists { runner, set, message } = self;
-        match what {
+        match what.get() {
             Return::Itself => std::slice::from_ref(bound),
             Return::Path(rel) => {
                 let Runner { groups, place, tag_of, tag_paths, places, .. } = &mut **runner;

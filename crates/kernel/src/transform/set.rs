@@ -5,7 +5,7 @@
 use super::atoms::{AtomIx, Atoms, Condition};
 use super::factory::Making;
 use super::paths::{LinearPath, PathIx, PathSet};
-use super::shared::{constants_of, Shared};
+use super::shared::{constants_of, key, Shared};
 use crate::names::Names;
 use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
 use hashbrown::HashMap;
@@ -35,6 +35,66 @@ pub enum Return {
     Twig(u32),
 }
 
+/// A return in one word, as it is kept with those of other plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Code(u32);
+
+impl Code {
+    const ITSELF: u32 = u32::MAX;
+
+    #[inline]
+    pub fn get(self) -> Return {
+        match self.0 {
+            Code::ITSELF => Return::Itself,
+            code if code & 1 == 0 => Return::Path(code >> 1),
+            code => Return::Twig(code >> 1),
+        }
+    }
+}
+
+impl From<Return> for Code {
+    fn from(what: Return) -> Code {
+        Code(match what {
+            Return::Itself => Code::ITSELF,
+            Return::Path(path) => path << 1,
+            Return::Twig(id) => id << 1 | 1,
+        })
+    }
+}
+
+/// The plans of a class, each with its returns. All that groups need lies together: with very many plans it is memory
+/// that they wait for. (A plan's number and that of its returns come as words before these.)
+#[derive(Default)]
+struct Given(Vec<Code>);
+
+impl Given {
+    fn push(&mut self, plan: PlanIx, returns: &[Return]) {
+        self.0.extend([Code(plan), Code(returns.len() as u32)]);
+        self.0.extend(returns.iter().map(|&r| Code::from(r)));
+    }
+
+    fn remove(&mut self, plan: PlanIx) {
+        let mut kept = vec![];
+        for (other, returns) in self.iter() {
+            if other != plan {
+                kept.extend([Code(other), Code(returns.len() as u32)]);
+                kept.extend_from_slice(returns);
+            }
+        }
+        self.0 = kept;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (PlanIx, &[Code])> {
+        let mut words = &self.0[..];
+        std::iter::from_fn(move || {
+            let (&[plan, count], rest) = words.split_first_chunk::<2>()?;
+            let (returns, after) = rest.split_at(count.0 as usize);
+            words = after;
+            Some((plan.0, returns))
+        })
+    }
+}
+
 pub struct Binding {
     pub path: PathIx,
     /// Conditions on the nodes of steps before the last one.
@@ -45,9 +105,6 @@ pub struct Class {
     pub binding: u32,
     /// Conditions on the bound node, the one that serves as its access first.
     pub conds: Box<[Cond]>,
-    /// Its plans, each with the end of its returns in `returns`: all that groups need lies together.
-    pub plans: Vec<(PlanIx, u32)>,
-    pub returns: Vec<Return>,
 }
 
 /// A class where a condition or a binding path leads to it, with what decides whether to look at it at all.
@@ -102,6 +159,8 @@ pub struct Set {
     twigs: Shared<(Twig, Box<[u64]>)>,
     bindings: Shared<Binding>,
     classes: Shared<Class>,
+    /// By class.
+    given: Vec<Given>,
     plans: Shared<Plan>,
     /// Classes by the condition that leads to them, and by binding path where none does.
     by_atom: Vec<Vec<Led>>,
@@ -152,13 +211,11 @@ impl Set {
         }
         let class = self.acquire_class(&spec, &row);
         let returns: Box<[Return]> = spec.returns.iter().map(|twig| self.acquire_return(twig, &row)).collect();
-        let key = format!("{class} {returns:?} {making:?}");
+        let known_as = key(&(class, &returns, &making));
         let make = || Plan { class, returns: returns.clone(), making, subs: vec![] };
-        let (plan, fresh) = self.plans.acquire(key.as_bytes(), make);
+        let (plan, fresh) = self.plans.acquire(&known_as, make);
         if fresh {
-            let class = self.classes.get_mut(class);
-            class.returns.extend_from_slice(&returns);
-            class.plans.push((plan, class.returns.len() as u32));
+            self.given[class as usize].push(plan, &returns);
         } else {
             // the plan there is has these already
             self.release_class(class);
@@ -174,13 +231,7 @@ impl Set {
         let Some(id) = self.of_sub.remove(&sub) else { return false };
         self.plans.get_mut(id).subs.retain(|&s| s != sub);
         if let Some(plan) = self.plans.release(id) {
-            let class = self.classes.get_mut(plan.class);
-            class.plans.retain(|&(p, _)| p != id);
-            class.returns.clear();
-            for (other, end) in &mut class.plans {
-                class.returns.extend_from_slice(&self.plans.get(*other).returns);
-                *end = class.returns.len() as u32;
-            }
+            self.given[plan.class as usize].remove(id);
             self.release_class(plan.class);
             plan.returns.iter().for_each(|&r| self.release_return(r));
         }
@@ -209,20 +260,23 @@ impl Set {
         let said_twice: Vec<Cond> = conds.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0]).collect();
         said_twice.into_iter().for_each(|c| self.release_cond(c));
         conds.dedup();
-        let key = format!("{path} {filters:?}");
+        let known_as = key(&(path, &filters));
         let filtering = !filters.is_empty();
         let kept = Binding { path, filters: filters.clone().into() };
-        let (binding, fresh) = self.bindings.acquire(key.as_bytes(), || kept);
+        let (binding, fresh) = self.bindings.acquire(&known_as, || kept);
         if fresh {
             self.filtering += filtering as usize;
         } else {
             self.binds.release(path);
             filters.iter().for_each(|f| self.release_cond(f.1));
         }
-        let key = format!("{binding} {conds:?}");
-        let make = || Class { binding, conds: conds.clone().into(), plans: vec![], returns: vec![] };
-        let (class, fresh) = self.classes.acquire(key.as_bytes(), make);
+        let known_as = key(&(binding, &conds));
+        let make = || Class { binding, conds: conds.clone().into() };
+        let (class, fresh) = self.classes.acquire(&known_as, make);
         if fresh {
+            if self.given.len() <= class as usize {
+                self.given.resize_with(class as usize + 1, Given::default);
+            }
             let rest = conds.len() - matches!(conds.first(), Some(Cond::Atom(_))) as usize;
             let led = Led { class, path, plain: rest == 0 && !filtering };
             self.list_of(class).push(led);
@@ -341,6 +395,12 @@ impl Set {
 
     pub fn class(&self, id: ClassIx) -> &Class {
         self.classes.get(id)
+    }
+
+    /// The plans of a class with what they return.
+    #[inline]
+    pub fn given(&self, class: ClassIx) -> impl Iterator<Item = (PlanIx, &[Code])> {
+        self.given[class as usize].iter()
     }
 
     pub fn binding(&self, id: u32) -> &Binding {

@@ -2,6 +2,27 @@
 
 use crate::shapes::program::{Pred, Twig, Value};
 use hashbrown::HashMap;
+use std::hash::{Hash, Hasher};
+
+/// A thing as bytes, the same for equal ones only: what its hash is made of.
+pub fn key(thing: &impl Hash) -> Vec<u8> {
+    #[derive(Default)]
+    struct Bytes(Vec<u8>);
+
+    impl Hasher for Bytes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+
+    let mut bytes = Bytes::default();
+    thing.hash(&mut bytes);
+    bytes.0
+}
 
 /// Things that are equal are kept once, with the number of their users.
 pub struct Shared<T> {

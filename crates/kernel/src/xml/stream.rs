@@ -310,7 +310,7 @@ impl Stream {
         let end = prolog::misc(src, declared.end, &mut self.misc, &mut doctype, max_name)?;
         let external = doctype.is_some_and(|d| d.external);
         let mut body = Body { first: true, lenient: external && !standalone, dtd: None, spent: 0 };
-        if !doctype.is_some_and(|d| d.subset.is_some()) {
+        if doctype.is_none_or(|d| d.subset.is_none()) {
             verify(src, 0, end, true, true)?;
             return Ok((end, body));
         }
@@ -453,6 +453,7 @@ impl Stream {
         std::mem::swap(&mut self.buffer, &mut self.spare);
     }
 
+    #[allow(clippy::boxed_local)] // as all faults are
     fn fail<T>(&mut self, fault: Box<Fault>) -> std::result::Result<T, XmlError> {
         self.phase = Phase::Done;
         Err(self.places.locate(&self.buffer, self.head, *fault))

@@ -192,10 +192,8 @@ pub(super) fn walk<V: ReadTag, S: Sink>(doc: &Plain<'_>, scratch: &mut Scratch, 
             }
 
             // A start tag.
-            if open.is_empty() {
-                if *root {
-                    return Err(fault(code::MULTIPLE_ROOTS, p, "a second root element"));
-                }
+            if open.is_empty() && *root {
+                return Err(fault(code::MULTIPLE_ROOTS, p, "a second root element"));
             }
             if !names::starts(src, p + 1) {
                 *stopped = Some(p);

@@ -36,9 +36,9 @@ def _frames(rows: Iterator[dict[str, Any]]) -> Iterator[pd.DataFrame]:
     """Of a bounded size."""
     some: list[dict[str, Any]] = []
     for row in rows:
-        some.append(row)
+        some.append({name: row.get(name) for name in FOUND.names})  # what is missing would be NaN
         if len(some) >= ROWS:
-            yield pd.DataFrame(some, columns=FOUND.names)
+            yield pd.DataFrame(some, columns=FOUND.names, dtype=object)
             some = []
     if some:
-        yield pd.DataFrame(some, columns=FOUND.names)
+        yield pd.DataFrame(some, columns=FOUND.names, dtype=object)

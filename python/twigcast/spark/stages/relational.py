@@ -11,9 +11,8 @@ import pyarrow as pa
 from twigcast.errors import OptionError
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.engine import RelationalEngine
-from twigcast.relational.statements import SPARK
 from twigcast.relational.worker import Shredding
-from twigcast.spark.relational import Published
+from twigcast.spark.published import Published, match_tables
 from twigcast.spark.stages.match import REJECT, Matched
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def match_relational(messages: DataFrame, engine: RelationalEngine, *, id: str =
     published.refresh(engine.database)
     rows = shreds.where("tagpath IS NOT NULL").join(spark.table("tagpath_map"), "tagpath")
     rows.createOrReplaceTempView(SAX_PARSE_RESULT)
-    found = spark.sql(engine.statement(SPARK))
+    found = match_tables(spark, engine.layout())
     ids = spark.createDataFrame(engine.named())
     number = found["sub_id"]
     nothing = [f.lit(None).cast(_SPARK[str(kind)]).alias(name) for name, kind in REJECT]

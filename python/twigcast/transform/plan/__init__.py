@@ -3,6 +3,8 @@
 plan = Planner("FWR", "query+schema", schema).plan(transform)
 print(explain(plan))
 groups = execute(plan, Message(xml))
+
+The kernel runs them too (``encode``); the executor in Python is there to check them.
 """
 
 from __future__ import annotations

@@ -139,7 +139,10 @@ def with_inputs(operator: Operator, new: tuple[Operator, ...]) -> Operator:
 
 def rewritten(operator: Operator, change: Callable[[Operator], Operator]) -> Operator:
     """The tree with ``change`` applied to every operator, inputs first."""
-    return change(with_inputs(operator, tuple(rewritten(one, change) for one in inputs(operator))))
+    before = inputs(operator)
+    after = tuple([rewritten(one, change) for one in before])
+    same = all(new is old for new, old in zip(after, before, strict=True))
+    return change(operator if same else with_inputs(operator, after))
 
 
 def noted(operator: Operator, note: str) -> Operator:

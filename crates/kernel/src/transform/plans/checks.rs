@@ -5,6 +5,8 @@ use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::{Node, Pred, Twig};
 use crate::shapes::search::{Message, Search};
 use crate::shapes::shared::Shared as Sets;
+use crate::transform::atoms::Condition;
+use crate::values::constants::StrId;
 use hashbrown::HashMap;
 
 /// Nodes that one search may visit.
@@ -12,6 +14,8 @@ const FUEL: u32 = 1 << 10;
 
 /// What is asked, with the constants it is asked with.
 pub enum Check {
+    /// The node's value is a constant: by far the commonest of filters.
+    Is(StrId, Node, Box<[u64]>),
     /// The filters on a step that has found the node.
     Passes(Node, Box<[u64]>),
     Holds(Pred, Box<[u64]>),
@@ -19,11 +23,34 @@ pub enum Check {
 
 pub type CheckIx = u32;
 
+impl Check {
+    pub fn passes(step: &Node, row: &[u64]) -> Check {
+        if let [pred] = &step.filters[..] {
+            match Condition::of(pred, row) {
+                Some((twig, Condition::Is(constant))) if twig.nodes.is_empty() => {
+                    return Check::Is(constant, step.clone(), row.into());
+                }
+                _ => {}
+            }
+        }
+        Check::Passes(step.clone(), row.into())
+    }
+
+    /// The filters of a selection.
+    pub fn step(&self) -> Option<(&Node, &[u64])> {
+        match self {
+            Check::Is(_, step, row) | Check::Passes(step, row) => Some((step, row)),
+            Check::Holds(..) => None,
+        }
+    }
+}
+
 /// What has been found out of a message.
 #[derive(Default)]
 pub struct Checks {
     by_node: HashMap<CheckIx, Vec<bool>>,
     steps: HashMap<u32, Vec<(Vec<bool>, bool)>>,
+    value: Vec<u8>,
 }
 
 impl Checks {
@@ -33,11 +60,16 @@ impl Checks {
     }
 
     pub fn holds(&mut self, message: Message<'_>, id: CheckIx, check: &Check, node: NodeIx) -> bool {
+        if let Check::Is(constant, ..) = check {
+            let value = message.nodes.value(message.src, node, &mut self.value);
+            return value == message.constants.get(*constant);
+        }
         if let Some(known) = self.by_node.get(&id) {
             return known[node as usize];
         }
         let mut search = Search::new(message, FUEL);
         let found = match check {
+            Check::Is(..) => None,
             Check::Passes(step, _) if step.positional => None,
             Check::Passes(step, row) => {
                 let mut all = Ok(true);
@@ -53,7 +85,7 @@ impl Checks {
         };
         found.unwrap_or_else(|| {
             self.by_node.entry(id).or_insert_with(|| match check {
-                Check::Passes(step, row) => Sets::passing(message, step, row),
+                Check::Is(_, step, row) | Check::Passes(step, row) => Sets::passing(message, step, row),
                 Check::Holds(pred, row) => Sets::satisfying(message, pred, row),
             })[node as usize]
         })

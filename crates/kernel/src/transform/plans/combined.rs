@@ -72,7 +72,7 @@ pub struct Over<'a, 'm> {
 }
 
 /// Called for each result that binds nodes, with these.
-pub type Found<'f> = dyn FnMut(&Joined, &[NodeIx], &mut dyn Returned<'_>) + 'f;
+pub type Found<'f> = dyn FnMut(u32, &Joined, &[NodeIx], &mut dyn Returned<'_>) + 'f;
 
 impl Combined {
     pub fn run(
@@ -106,13 +106,13 @@ impl Combined {
                 if bound.is_empty() {
                     continue;
                 }
-                for &result in &sharing.output(output).results {
-                    let result = sharing.result(result);
+                for &id in &sharing.output(output).results {
+                    let result = sharing.result(id);
                     let kind =
                         if matches!(result.lists, Lists::Twigs(_)) { Kind::ReturnSelect } else { Kind::OuterJoin };
                     let before = profile.enter(kind, bound.len());
                     let mut lists = Returning { run: self, over, checks, profile, result };
-                    found(result, &bound, &mut lists);
+                    found(id, result, &bound, &mut lists);
                     profile.leave(before);
                 }
             }

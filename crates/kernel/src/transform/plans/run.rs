@@ -8,6 +8,7 @@ use super::single::{Made, Run, Scratch};
 use super::streams::Streams;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
+use crate::transform::engine::PlanRef;
 use crate::transform::factory::{Making, Returned};
 use crate::transform::paths::Refused;
 
@@ -23,19 +24,17 @@ pub struct Runner {
 /// Whom the groups of a plan are for, and what is made of them.
 #[derive(Clone, Copy)]
 pub struct For<'a> {
+    pub plan: PlanRef,
     pub subs: &'a [u32],
     pub making: &'a Making,
     pub returns: usize,
 }
 
+/// Called for each plan that binds nodes of a message, with these nodes in document order.
+pub type Found<'f> = dyn FnMut(For<'_>, &[NodeIx], &mut dyn Returned<'_>) + 'f;
+
 impl Runner {
-    /// Calls `found` for each plan that binds nodes of the message, with these nodes in document order.
-    pub fn run(
-        &mut self,
-        set: &Set,
-        message: Message<'_>,
-        found: &mut dyn FnMut(For<'_>, &[NodeIx], &mut dyn Returned<'_>),
-    ) -> Result<(), Refused> {
+    pub fn run(&mut self, set: &Set, message: Message<'_>, found: &mut Found<'_>) -> Result<(), Refused> {
         if set.is_empty() {
             return Ok(());
         }
@@ -52,14 +51,16 @@ impl Runner {
             Run { terms: &set.terms, streams, message, checks, scratch, profile }.plan(plan)?;
             let groups = &scratch.groups;
             if !groups.bound.is_empty() {
-                let whom = For { subs: &[single.sub], making: &plan.making, returns: plan.returns() };
+                let (subs, making) = (&[single.sub][..], &plan.making);
+                let whom = For { plan: PlanRef::Single(single.sub), subs, making, returns: plan.returns() };
                 found(whom, &groups.bound, &mut Made { groups, itself: plan.itself, message });
             }
         }
         if !set.sharing.is_empty() {
             let over = Over { set, streams, message };
-            combined.run(over, checks, profile, &mut |result, bound, lists| {
-                let whom = For { subs: &result.subs, making: &result.making, returns: result.returns() };
+            combined.run(over, checks, profile, &mut |id, result, bound, lists| {
+                let (subs, making) = (&result.subs[..], &result.making);
+                let whom = For { plan: PlanRef::Shared(id), subs, making, returns: result.returns() };
                 found(whom, bound, lists);
             })?;
         }

@@ -81,7 +81,7 @@ impl Terms {
         let step = step(items, item);
         let filters: Vec<&Pred> = step.filters.iter().collect();
         let key = format!("passes {step:?} {:?}", constants_of(&filters, row));
-        self.checks.acquire(key.as_bytes(), || Check::Passes(step.clone(), row.into())).0
+        self.checks.acquire(key.as_bytes(), || Check::passes(step, row)).0
     }
 
     fn acquire_twig(&mut self, twig: &Twig, row: &[u64]) -> u32 {

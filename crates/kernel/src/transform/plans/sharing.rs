@@ -6,14 +6,14 @@
 //! by path, and no product of tuples is ever made. Return streams are grouped by the binding field once for all who
 //! read them, and outer joins with the same inputs, and results with the same template, are one.
 
-use super::checks::{Check, CheckIx};
+use super::checks::CheckIx;
 use super::codes::{Op, Top};
 use super::set::Terms;
 use crate::shapes::program::Twig;
 use crate::transform::atoms::{AtomIx, Atoms, Condition};
 use crate::transform::factory::Making;
 use crate::transform::paths::PathIx;
-use crate::transform::shared::Shared;
+use crate::transform::shared::{key, Shared};
 use hashbrown::HashMap;
 
 pub type SelIx = u32;
@@ -77,7 +77,7 @@ pub struct Output {
 }
 
 /// What is returned: nodes of streams, grouped, or found by search.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Lists {
     Groups(Box<[u32]>),
     Twigs(Box<[u32]>),
@@ -188,10 +188,10 @@ impl Sharing {
                 Lists::Groups(rights.iter().map(|right| self.acquire_group(right, field, *merge)).collect())
             }
         };
-        let key = format!("{output} {itself} {lists:?} {making:?}");
+        let known_as = key(&(output, itself, &lists, &making));
         let kept = lists.clone();
         let make = || Joined { output, lists: kept, itself, making, subs: vec![] };
-        let (result, fresh) = self.results.acquire(key.as_bytes(), make);
+        let (result, fresh) = self.results.acquire(&known_as, make);
         if fresh {
             self.outputs.get_mut(output).results.push(result);
         } else {
@@ -224,11 +224,11 @@ impl Sharing {
         }
         sels[1..].sort_unstable();
         let join = self.join_of(&sels);
-        let key = format!("{sels:?} {anti:?} {:?}", left.wheres);
+        let known_as = key(&(&sels, &anti, &left.wheres));
         let (access, others) = (sels[0], Box::from(&sels[1..]));
         let (kept, wheres) = (Box::from(&anti[..]), left.wheres[..].into());
         let make = || Output { others, anti: kept, wheres, access, results: vec![] };
-        let (output, fresh) = self.outputs.acquire(key.as_bytes(), make);
+        let (output, fresh) = self.outputs.acquire(&known_as, make);
         if fresh {
             self.sels.get_mut(access).leads.push(output);
             *self.joins.entry(join).or_insert(0) += 1;
@@ -268,17 +268,17 @@ impl Sharing {
     }
 
     fn acquire_sel(&mut self, branch: &Branch<'_>, field: u32, terms: &Terms) -> SelIx {
-        let key = format!("{} {field} {}", branch.path, branch.ordered);
+        let known_as = key(&(branch.path, field, branch.ordered));
         let made = || Input { path: branch.path, field, ordered: branch.ordered, ..Input::default() };
-        let (input, _) = self.inputs.acquire(key.as_bytes(), made);
+        let (input, _) = self.inputs.acquire(&known_as, made);
         let kind = self.kind_of(input, branch.tests, terms);
-        let key = format!("{input} {kind:?}");
+        let known_as = key(&(input, &kind));
         let atom = match kind {
             SelKind::Atom(atom, at) => Some((atom, at)),
             _ => None,
         };
         let is_plain = kind == SelKind::Plain;
-        let (sel, fresh) = self.sels.acquire(key.as_bytes(), || Sel { input, kind, leads: vec![] });
+        let (sel, fresh) = self.sels.acquire(&known_as, || Sel { input, kind, leads: vec![] });
         if !fresh {
             self.release_input(input, atom);
         } else if let Some((atom, _)) = atom {
@@ -299,7 +299,7 @@ impl Sharing {
         let [(field, check)] = *tests else {
             return if tests.is_empty() { SelKind::Plain } else { SelKind::Tests(tests.into()) };
         };
-        let Check::Passes(step, row) = terms.check(check) else { return SelKind::Tests(tests.into()) };
+        let Some((step, row)) = terms.check(check).step() else { return SelKind::Tests(tests.into()) };
         let found = match &step.filters[..] {
             [pred] if !step.positional => Condition::of(pred, row),
             _ => None,
@@ -348,9 +348,9 @@ impl Sharing {
 
     fn acquire_group(&mut self, op: &Op, field: u32, ordered: bool) -> u32 {
         let (path, tests, dupelim) = bottom(op);
-        let key = format!("{path} {field} {tests:?} {ordered} {dupelim}");
+        let known_as = key(&(path, field, tests, ordered, dupelim));
         let make = || GroupBy { path, field, tests: tests.into(), ordered, distinct: !dupelim };
-        self.groups.acquire(key.as_bytes(), make).0
+        self.groups.acquire(&known_as, make).0
     }
 
     fn release_lists(&mut self, lists: &Lists) {

@@ -154,28 +154,54 @@ impl Run<'_, '_> {
             return Ok(());
         }
         for right in rights {
+            // a whole stream is read where it is
+            if let Op::Stream(path) = right {
+                let stream = self.streams.get(*path);
+                self.scratch.work += groups.bound.len();
+                self.lists(groups, stream, field, merge, stream.len(), |i| i as u32);
+                continue;
+            }
             let mut list = self.list();
             let path = self.tuples(right, &mut list)?;
-            let before = self.profile.enter(Kind::OuterJoin, groups.bound.len() + list.len());
-            let stream = self.streams.get(path);
-            if merge {
-                merge_lists(groups, stream, &list, field);
-            } else {
-                self.hash_lists(groups, stream, &list, field);
-            }
-            self.profile.leave(before);
+            self.lists(groups, self.streams.get(path), field, merge, list.len(), |i| list[i]);
             self.scratch.idle.push(list);
         }
         Ok(())
     }
 
-    fn hash_lists(&mut self, groups: &mut Groups, stream: Tuples<'_>, list: &[u32], field: u32) {
+    /// One outer join, with `n` tuples on the right.
+    fn lists(
+        &mut self,
+        groups: &mut Groups,
+        stream: Tuples<'_>,
+        field: u32,
+        merge: bool,
+        n: usize,
+        tuple: impl Fn(usize) -> u32,
+    ) {
+        let before = self.profile.enter(Kind::OuterJoin, groups.bound.len() + n);
+        if merge {
+            merge_lists(groups, stream, field, n, tuple);
+        } else {
+            self.hash_lists(groups, stream, field, n, tuple);
+        }
+        self.profile.leave(before);
+    }
+
+    fn hash_lists(
+        &mut self,
+        groups: &mut Groups,
+        stream: Tuples<'_>,
+        field: u32,
+        n: usize,
+        tuple: impl Fn(usize) -> u32,
+    ) {
         let table = &mut self.scratch.table;
         table.begin(self.message.nodes.len());
         table.next.clear();
-        table.next.resize(list.len(), END);
-        for (i, &tuple) in list.iter().enumerate().rev() {
-            let node = stream.node(tuple, field) as usize;
+        table.next.resize(n, END);
+        for i in (0..n).rev() {
+            let node = stream.node(tuple(i), field) as usize;
             if !table.insert(node as NodeIx) {
                 table.next[i] = table.first[node];
             }
@@ -185,7 +211,7 @@ impl Run<'_, '_> {
             if table.contains(bound) {
                 let mut at = table.first[bound as usize];
                 while at != END {
-                    groups.nodes.push(stream.last(list[at as usize]));
+                    groups.nodes.push(stream.last(tuple(at as usize)));
                     at = table.next[at as usize];
                 }
             }
@@ -307,14 +333,20 @@ impl Run<'_, '_> {
     }
 }
 
-fn merge_lists(groups: &mut Groups, stream: Tuples<'_>, list: &[u32], field: u32) {
+fn merge_lists(groups: &mut Groups, stream: Tuples<'_>, field: u32, n: usize, tuple: impl Fn(usize) -> u32) {
     let mut at = 0;
     for &bound in &groups.bound {
-        while at < list.len() && stream.node(list[at], field) < bound {
+        // bound nodes are few where there are predicates: what lies between is leapt over, in steps that double
+        let mut step = 1;
+        while at + step < n && stream.node(tuple(at + step), field) < bound {
+            at += step;
+            step *= 2;
+        }
+        while at < n && stream.node(tuple(at), field) < bound {
             at += 1;
         }
-        while at < list.len() && stream.node(list[at], field) == bound {
-            groups.nodes.push(stream.last(list[at]));
+        while at < n && stream.node(tuple(at), field) == bound {
+            groups.nodes.push(stream.last(tuple(at)));
             at += 1;
         }
         groups.ends.push(groups.nodes.len() as u32);
