@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +38,12 @@ def test_mistakes(run: Any) -> None:
     assert done.returncode != 0
     assert "nothing binds x" in done.stderr
     assert "^" in done.stderr
+
+
+def test_what_the_page_shows(run: Any) -> None:
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "correlations.md").read_text()
+    examples = re.findall(r"^    \$ twigcast (explain) '(.+)'\n((?:    .+\n)+)", page, re.MULTILINE)
+    assert len(examples) == 2
+    for command, query, shown in examples:
+        done = run(command, query)
+        assert (done.stdout + done.stderr).strip() == textwrap.dedent(shown).strip()

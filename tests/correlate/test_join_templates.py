@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations, permutations, product
+from time import process_time
 from typing import Any
 
 import pytest
@@ -172,3 +173,18 @@ def test_alike_branches_may_come_in_any_order() -> None:
 def test_canonical_select() -> None:
     one = "SELECT <r>{$p}{$q}</r> FROM S//a->x[b->p][b->q] JOIN{p=r AND q=r, 5} T//d->r"
     assert key(one) == key("SELECT <r>{$u}{$v}</r> FROM S//a->x[b->v][b->u] JOIN{u=r AND v=r, 5} T//d->r")
+
+
+def test_large_queries_take_no_time() -> None:
+    """A query is untrusted input: as many alike branches as there may be, written in two orders."""
+    numbers = list(range(60))
+
+    def star(order: list[int]) -> str:
+        left = "".join(f"[a->x{at}]" for at in order)
+        right = "".join(f"[b->y{at}]" for at in reversed(order))
+        return f"S//r{left} JOIN{{{' AND '.join(f'x{at}=y{at}' for at in order)}, 5}} S//r{right}"
+
+    started = process_time()
+    assert key(star(numbers)) == key(star(numbers[::-1]))
+    template_of(patterns(parse_correlation(star(numbers)))[0])
+    assert process_time() - started < 10

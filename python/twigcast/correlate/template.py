@@ -12,6 +12,9 @@ from functools import lru_cache
 
 from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge
 
+# Of nodes that are alike, so many are tried: more are alike in large stars only, where any will do.
+_TRIED = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -82,7 +85,7 @@ def _discrete(graph: JoinGraph, colours: list[int]) -> list[int]:
         if alike is None:
             return colours
         picked: tuple[tuple[int, ...], list[int]] | None = None
-        for at in alike:
+        for at in alike[:_TRIED]:
             # Twice as many colours, so that the one picked comes right before those it was like.
             tried = _refined(graph, [2 * colour + 1 - (one == at) for one, colour in enumerate(colours)])
             shape = _shape(graph, tried)
@@ -94,13 +97,14 @@ def _discrete(graph: JoinGraph, colours: list[int]) -> list[int]:
 
 def _refined(graph: JoinGraph, colours: list[int]) -> list[int]:
     children = graph.children()
+    partners: list[list[tuple[str, int, int]]] = [[] for _ in graph.nodes]
+    for left, op, right in graph.edges:
+        partners[left].append((op, 0, right))
+        partners[right].append((op, 1, left))
     while True:
         signatures: list[tuple[object, ...]] = []
         for at, node in enumerate(graph.nodes):
-            joins = sorted(
-                [(edge.op, 0, colours[edge.right]) for edge in graph.edges if edge.left == at]
-                + [(edge.op, 1, colours[edge.left]) for edge in graph.edges if edge.right == at]
-            )
+            joins = sorted((op, side, colours[other]) for op, side, other in partners[at])
             parent = -1 if node.parent is None else colours[node.parent]
             below = sorted(colours[child] for child in children[at])
             signatures.append((colours[at], parent, tuple(below), tuple(joins)))

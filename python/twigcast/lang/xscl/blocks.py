@@ -17,6 +17,8 @@ from twigcast.lang.names import Scope
 from twigcast.lang.xpath import Parser
 from twigcast.lang.xscl.drafts import Draft, path_of, without_self
 
+# As written, before those that nothing needs are gone: blocks nest as deep as their variables.
+MAX_NAMES = 256
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -62,6 +64,9 @@ class BlockParser(Parser):
             return
         if self.step_at in self.marks:
             raise self.error("two-names", "this step has a name already", token.span, "bind it to one variable")
+        if len(self.marks) >= MAX_NAMES:
+            hint = "bind only what is compared or shown"
+            raise self.error("too-long", f"more than {MAX_NAMES} variables in a block", token.span, hint)
         self.at += 1
         self.marks[self.step_at] = token
 

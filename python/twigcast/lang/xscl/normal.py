@@ -51,15 +51,26 @@ def _any_needed(draft: Draft) -> bool:
 def _folded(draft: Draft) -> Draft | None:
     """Without the variables that nothing needs; None if there is nothing needed at or below it."""
     children: list[Draft] = []
+    idle: list[Draft] = []
     for child in draft.children:
         folded = _folded(child)
-        if folded is not None:
-            children.append(folded)
-        elif not draft.steps:
-            raise AssertionError("below the document there are only paths that joins need")
+        if folded is None:
+            idle.append(child)
         else:
-            draft.filter(path_of(child.steps, child.span))
-    if not children and not draft.needed:
+            children.append(folded)
+    if not draft.steps and (children or draft.needed):
+        # The document has no filters: what has to exist below it stays a variable.
+        for child in idle:
+            child.children = []
+        children, idle = children + idle, []
+    is_idle = not children and not draft.needed
+    # To exist, a[b]/c and a[b][c] are the same; as a path, a long chain of steps does not become a deep one.
+    last = idle.pop() if is_idle and idle else None
+    for child in idle:
+        draft.filter(path_of(child.steps, child.span))
+    if last is not None:
+        draft.steps += without_self(last.steps)
+    if is_idle:
         return None
     if len(children) == 1 and not draft.needed:
         child = children[0]

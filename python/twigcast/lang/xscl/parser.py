@@ -21,7 +21,9 @@ from twigcast.lang.xscl.select import SelectParser, resolver
 from twigcast.lang.xscl.windows import window
 
 MAX_BLOCKS = 16
+# Of a whole query: who looks for what queries have in common compares graphs of these.
 MAX_PREDICATES = 64
+MAX_VARIABLES = 128
 _WORD = re.compile(NCNAME)
 _Comparison = tuple[Draft, str, Draft, Span]
 
@@ -206,8 +208,8 @@ class XsclParser:
             self.at = skip_space(self.source, tokens[-1].end)
             raise self.wanted("AND, or ',' and a window", "such as {$x = $y AND $x != $z, 5 min}")
         number = len(self.blocks) - 1
-        if len(comparisons) > MAX_PREDICATES:
-            raise self.error("too-long", f"more than {MAX_PREDICATES} comparisons", predicate)
+        if len(comparisons) + sum(len(tied) for _, tied, _ in self.links) > MAX_PREDICATES:
+            raise self.error("too-long", f"more than {MAX_PREDICATES} comparisons", predicate, "split the query")
         tied: list[_Comparison] = []
         for left, op, right, span in comparisons:
             for draft in (left, right):
@@ -245,6 +247,9 @@ class XsclParser:
             block, numbers = normalize(self.source, draft)
             blocks.append(block)
             refs |= {one: Ref(at, number) for one, number in numbers.items()}
+        if sum(len(block.variables) for block in blocks) > MAX_VARIABLES:
+            span = Span(0, len(self.source))
+            raise self.error("too-long", f"more than {MAX_VARIABLES} variables", span, "split the query")
         links = [
             Link(
                 kind,

@@ -27,6 +27,8 @@ for _length, _names in (
     (Fraction(604_800), "w week weeks"),
 ):
     _UNITS |= dict.fromkeys(_names.split(), _length)
+# Longer ones are not windows, and not numbers that Python would read.
+_LONGEST = 100
 # Differences of 64-bit times stay within this.
 _MOST = (1 << 62) - 1
 
@@ -39,7 +41,9 @@ def window(source: str, span: Span, named: Mapping[str, str] | None = None) -> i
     if text.upper() in ("INF", "INFINITY") or text == "∞" or _OPEN.fullmatch(text):
         return None
     seconds: Fraction | None = None
-    if (written := _WRITTEN.fullmatch(text)) and (unit := _UNITS.get(written[2].lower())):
+    if len(text) > _LONGEST:
+        text = text[:20] + "…"
+    elif (written := _WRITTEN.fullmatch(text)) and (unit := _UNITS.get(written[2].lower())):
         seconds = Fraction("0" + written[1].rstrip(".")) * unit
     elif (iso := _ISO.fullmatch(text)) and any(iso.groups()) and not text.endswith("T"):
         seconds = sum(
