@@ -51,6 +51,7 @@ def wanted(keys: dict[int, int]) -> Counter[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow  # Spark gives the stateful worker ten seconds to start, which a busy machine does not keep
 def test_two_runs(spark: SparkSession, tmp_path: Path) -> None:
     site = site_of(tmp_path)
     keys = {number: number % 3 for number in range(9)}
