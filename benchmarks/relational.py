@@ -53,7 +53,7 @@ def lines(quick: bool) -> Iterator[Line]:
     for one in grown.values():
         one.close()
 
-    stocks = Stocks(many // 10, notifications=1_000)
+    stocks = Stocks(many // 10, notifications=1_000, symbols=many // 10_000)
     engines = {plan: loaded(stocks, plan) for plan in ("share", "share-bucket")}
     batch = stocks.batch(BATCH)
     best = _turns({plan: partial(one.match_rows, batch) for plan, one in engines.items()}, 3)

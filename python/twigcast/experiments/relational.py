@@ -20,7 +20,7 @@ MESSAGES = 10_000
 TABLE_5_1 = {1_000: (56, 107, 26.3), 10_000: (61, 154, 44.6), 100_000: (70, 504, 195), 1_000_000: (161, 2369, 1210)}
 TABLE_5_2 = {100_000: (52, 101, 75), 200_000: (55, 221, 119), 1_000_000: (70, 504, 195)}
 TABLE_5_3 = {0.13: 1, 0.7: 5, 1.4: 10, 2.1: 15, 2.7: 20}
-SYMBOLS = 10_000
+SYMBOLS = 1_000
 # Of the four ranges of a subscription; the equality has what its number of symbols gives it.
 _RANGES = (("price", ">"), ("open", "<"), ("high", ">"), ("volume", ">"))
 
@@ -164,7 +164,7 @@ def _selectivities(subscriptions: int, quick: bool, say: Callable[[str], None]) 
     rows: list[list[float | int | str | None]] = []
     for published, theirs in TABLE_5_1.items():
         wanted = published * subscriptions // 1_000_000 if quick else published
-        stocks = Stocks(subscriptions, max(1, wanted))
+        stocks = Stocks(subscriptions, max(1, wanted), subscriptions // 1000)
         batch = stocks.batch()
         ours, found = [], 0
         for plan in PLANS:
@@ -190,7 +190,7 @@ def _sizes(subscriptions: int, quick: bool, say: Callable[[str], None]) -> tuple
     sizes = []
     for published, theirs in TABLE_5_2.items():
         n = published * subscriptions // 1_000_000
-        stocks = Stocks(n, n // 10)
+        stocks = Stocks(n, n // 10, subscriptions // 1000)
         batch = stocks.batch()
         ours, found = [], 0
         for plan in PLANS:

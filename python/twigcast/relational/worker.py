@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
 
 _ERROR = (("code", "reason"), ("line", "line"), ("column", "column"), ("offset", "offset"), ("text", "text"))
+TYPES = (
+    pa.int64(),
+    pa.string(),
+    pa.list_(pa.int32()),
+    pa.string(),
+    pa.float64(),
+    pa.string(),
+    *[pa.int64()] * 3,
+    pa.string(),
+)
 NAMES = ("event_id", "tagpath", "idpath", "value", "number", *(name for _, name in _ERROR))
 
 
@@ -49,7 +59,7 @@ class Shredding:
             nothing = [pa.nulls(len(shreds), kind) for kind in (pa.string(), *[pa.int64()] * 3, pa.string())]
             columns = [events.take(shreds.field("event_id")), texts, shreds.field("idpath"), shreds.field("value")]
             number = pc.add(shreds.field("number"), 0.0)  # -0 is 0
-            yield pa.RecordBatch.from_arrays([*columns, number, *nothing], list(NAMES))
+            yield _batch([*columns, number, *nothing])
             refused = pa.array(errors)
             wrong = pc.indices_nonzero(refused.is_valid())
             if len(wrong):
@@ -61,7 +71,12 @@ def _refused(events: pa.Array, errors: pa.StructArray) -> pa.RecordBatch:
     empty = [pa.nulls(len(events), kind) for kind in (pa.string(), pa.list_(pa.int32()), pa.string(), pa.float64())]
     parts = [errors.field(name) for name, _ in _ERROR]
     parts = [part.cast(pa.int64()) if pa.types.is_integer(part.type) else part for part in parts]
-    return pa.RecordBatch.from_arrays([events, *empty, *parts], list(NAMES))
+    return _batch([events, *empty, *parts])
+
+
+def _batch(columns: list[pa.Array]) -> pa.RecordBatch:
+    """All batches have the same types, to the last nullability: Spark writes them into one stream."""
+    return pa.RecordBatch.from_arrays([c.cast(t) for c, t in zip(columns, TYPES, strict=True)], list(NAMES))
 
 
 def _texts(shredder: _kernel.Shredder, tag_paths: pa.Array) -> Any:
