@@ -190,7 +190,7 @@ mod tests {
                 })
                 .collect();
             if round == 30 {
-                [0, 5, 6, 7, 63, 64, 127, 500, 999].map(|sub| l.remove(sub));
+                [0, 5, 6, 7, 63, 64, 127, 500, 999].iter().for_each(|&sub| l.remove(sub));
             }
             let is_in = |p: u32| intervals.iter().any(|&(a, b)| a <= p && p < b);
             let mut expected: Vec<u32> = (0..1000)
