@@ -8,6 +8,7 @@ then in the order in which the subscriptions came, then by the order of arrival 
 from __future__ import annotations
 
 import builtins
+import logging
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from twigcast.correlate.output import render
 from twigcast.correlate.reference import derived_id
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
-from twigcast.errors import OptionError
+from twigcast.errors import MessageError, OptionError
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
@@ -28,6 +29,7 @@ from twigcast.transform.nodes import Message
 
 STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 MessageId = str | int
+_LOG = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
@@ -154,7 +156,11 @@ class Correlations:
             while pending:
                 one = pending.popleft()
                 derived.append(one)
-                _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
+                try:
+                    _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
+                except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
+                    _LOG.warning("%s joins with nothing: %s", one.id, error)
+                    continue
                 pending += self._made(found, results)
             self._warn()
         return Outcome(results, derived, not taken)
