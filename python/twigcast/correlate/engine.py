@@ -91,6 +91,12 @@ class Correlations:
         if strategy not in STRATEGIES:
             hint = f"the strategies are {', '.join(STRATEGIES)}"
             raise OptionError("unknown-strategy", f"there is no strategy {strategy!r}", hint=hint)
+        if lateness is not None and lateness < 0:
+            raise OptionError("bad-lateness", "lateness is how much older than the newest a message may be: 0 or more")
+        if not isinstance(max_bytes, int) or not 0 < max_bytes < 1 << 63:
+            raise OptionError(
+                "bad-state", f"the bytes of state are a whole number above 0, not {str(max_bytes)[:100]!r}"
+            )
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
