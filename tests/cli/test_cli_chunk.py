@@ -151,3 +151,10 @@ def test_streams_are_not_for_large_documents(run: Run, folder: Path, query: str)
     (folder / "streams.jsonl").write_text(f'{{"id": 1, {query}}}\n')
     done = run("chunk", "match", "-s", "streams.jsonl", "a.xml")
     assert done.returncode == 2 and not done.stdout and "streams.jsonl:1" in done.stderr and "--stream" in done.stderr
+
+
+def test_match_does_not_take_apart_what_it_has_to_validate(run: Run, folder: Path) -> None:
+    (folder / "invalid.xml").write_bytes(DOCUMENT.replace(b"</db>", b"<n/></db>"))
+    for name, status in (("a.xml", 0), ("invalid.xml", 2)):
+        strict = ["--schema", "db.dtd", "--on-invalid", "reject", "--chunk-above", "1K"]
+        assert run("match", "-s", "subs.txt", *strict, name).returncode == status
