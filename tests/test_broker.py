@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,9 @@ def test_explain_tells_the_path_and_who_shares_it() -> None:
     with pytest.raises(QueryError):
         broker.explain("/a[")
     assert broker.publish(b"<a><b/></a>") != []
+
+
+@pytest.mark.parametrize("options", [{"lateness": -1}, {"max_state_bytes": -1}, {"max_state_bytes": "1 GB"}])
+def test_settings_of_correlations_that_mean_nothing(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        Broker(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,10 +12,10 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from twigcast.correlate.default import MAX_BYTES
-from twigcast.correlate.engine import Correlated, Correlations, check_correlation
+from twigcast.correlate.engine import Correlated, Correlations, Derived, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
-from twigcast.errors import OptionError
+from twigcast.errors import MessageError, OptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.ids import is_id
@@ -28,6 +29,8 @@ from twigcast.transform.explanation import TransformExplanation
 
 if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +211,16 @@ class Broker:
             found += [(message, one) for one in outcome.results]
             for made in outcome.derived:
                 if made.stream in self._streams:
-                    selected = self._streams[made.stream].select(made.xml, failures=failures)
-                    found += [(made.id, one) for one in selected]
+                    found += [(made.id, one) for one in self._select(made, failures)]
         with self._lock:
             return [self._match(*one) for one in found]
+
+    def _select(self, made: Derived, failures: list[Failure] | None) -> list[Selected]:
+        try:
+            return self._streams[made.stream].select(made.xml, failures=failures)
+        except MessageError as error:  # beyond a limit, which is no fault of the message that completed it
+            _LOG.warning("%s: %s", made.id, error)
+            return []
 
     def _match(self, message: str | int, found: Selected | Correlated) -> Match:
         if isinstance(found, Correlated):

@@ -40,7 +40,8 @@ class Selected:
     nodes: list[int] | None = None
     fragments: list[bytes] | None = None
     complete: bool = True
-    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list, or all of the payload, off."""
+    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list, or all of the payload, off; or if the
+    list is of that part of a large document that could be read."""
     payload: bytes | None = None
     """The new message that a transform made."""
 

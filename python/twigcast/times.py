@@ -12,9 +12,10 @@ from twigcast.errors import OptionError
 
 WORDS = 'a number, or a date and time such as "2026-05-01T12:30:00Z"'
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})")
+_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})", re.ASCII)
 _DATE_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*(Z|[+-]\d\d:?\d\d)?", re.IGNORECASE
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*(Z|[+-]\d\d:?\d\d)?",
+    re.IGNORECASE | re.ASCII,
 )
 # Tue, 10 Jun 2003 04:00:00 GMT: the dates of RSS
 _MAIL = re.compile(

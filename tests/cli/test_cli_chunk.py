@@ -125,3 +125,36 @@ def test_split(run: Run, folder: Path, batches: list[str]) -> None:
     broken = run("chunk", "split", "-s", "subs.txt", "--output", "parts", "bad.xml")
     assert broken.returncode == 2
     assert broken.stderr.startswith("bad.xml:")
+
+
+@pytest.mark.parametrize("engine", ["twigcast", "lxml"])
+def test_fragments_are_written_as_in_the_document_whatever_the_engine(run: Run, folder: Path, engine: str) -> None:
+    (folder / "quotes.xml").write_text("<db b='1' a='2'><s id='1'><n><![CDATA[<]]>&#62;</n></s><s id = '2'></s></db>")
+    (folder / "all.txt").write_text("/db/s\n/db\n//n\n//s/@id\n/db/s[last()]\n")
+    expected = run("match", "-s", "all.txt", "--result", "fragments", "quotes.xml")
+    done = run("chunk", "match", "-s", "all.txt", "--result", "fragments", "--engine", engine, "-j", "1", "quotes.xml")
+    assert (done.stdout, done.stderr) == (expected.stdout, expected.stderr)
+
+
+@pytest.mark.parametrize("result", ["nodes", "fragments"])
+def test_what_is_selected_of_a_broken_file_is_not_all(run: Run, folder: Path, result: str) -> None:
+    (folder / "some.txt").write_text("/db/s/n\n")
+    done = run("chunk", "match", "-s", "some.txt", "--result", result, "--batch-bytes", "1K", "bad.xml")
+    (found,) = map(json.loads, done.stdout.splitlines())
+    assert found[result] and found["complete"] is False
+    done = run("chunk", "match", "-s", "some.txt", "--result", result, "--batch-bytes", "1K", "a.xml")
+    assert "complete" not in json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("query", ['"query": "S/a->x JOIN{x = y, 5} S/b->y"', '"query": "/db", "stream": "S"'])
+def test_streams_are_not_for_large_documents(run: Run, folder: Path, query: str) -> None:
+    (folder / "streams.jsonl").write_text(f'{{"id": 1, {query}}}\n')
+    done = run("chunk", "match", "-s", "streams.jsonl", "a.xml")
+    assert done.returncode == 2 and not done.stdout and "streams.jsonl:1" in done.stderr and "--stream" in done.stderr
+
+
+def test_match_does_not_take_apart_what_it_has_to_validate(run: Run, folder: Path) -> None:
+    (folder / "invalid.xml").write_bytes(DOCUMENT.replace(b"</db>", b"<n/></db>"))
+    for name, status in (("a.xml", 0), ("invalid.xml", 2)):
+        strict = ["--schema", "db.dtd", "--on-invalid", "reject", "--chunk-above", "1K"]
+        assert run("match", "-s", "subs.txt", *strict, name).returncode == status

@@ -122,3 +122,80 @@ def test_mistakes(match: Match) -> None:
     result = match("-s", "bad.jsonl", "--stream", "S", "m")
     assert result.returncode == 2 and "bad.jsonl:1:" in result.stderr and "bad.jsonl:2:" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+PAIR = "S/a[k->x] JOIN{x = y, 5} S/b[k->y]"
+
+
+def test_filters_come_in_the_order_of_the_file_whether_they_name_the_stream_or_not(run: Match) -> None:
+    subscriptions = [{"id": n, "query": "/a", **({"stream": "S"} if n % 2 else {})} for n in range(1, 5)]
+    Path("q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in subscriptions))
+    Path("1.xml").write_text("<a/>")
+    assert [one["subscription"] for one in lines(run("match", "-s", "q.jsonl", "--stream", "S", "1.xml"))] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+
+
+def test_a_filter_that_cannot_be_tried_is_an_error_of_its_message(run: Match) -> None:
+    Path("q.txt").write_text(f"{PAIR}\n//k[following-sibling::k = preceding-sibling::k]\n")
+    Path("1.xml").write_text("<a><k>1</k><k/></a>")
+    Path("2.xml").write_text("<b><k>1</k></b>")
+    result = run("match", "-s", "q.txt", "--stream", "S", "--max-residual-cost", "1", "1.xml", "2.xml")
+    assert result.returncode == 2 and [one["subscription"] for one in lines(result)] == [1]
+    assert "1.xml:1:1: residual-too-costly" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "xml"),
+    [
+        ("//comment()", "<a><!--5--></a>"),
+        ("//processing-instruction()", "<a><?at 5?></a>"),
+        ("/a/@t", '<a t="&lt;5"/>'),
+        ("/a/@t", '<a t="\u0665"/>'),  # a digit, but not of XML
+    ],
+)
+def test_what_is_no_time(run: Match, path: str, xml: str) -> None:
+    Path("q.txt").write_text(PAIR)
+    Path("1.xml").write_text(xml)
+    result = run("match", "-s", "q.txt", "--stream", "S", "--time", path, "1.xml")
+    assert result.returncode == 2 and "1.xml: no-time:" in result.stderr
+
+
+def test_a_time_is_found_in_an_element_that_is_deep_and_whatever_is_printed(run: Match) -> None:
+    Path("q.txt").write_text("//p[not(//q)]\n")
+    Path("1.xml").write_text("<p>" * 300 + "5" + "</p>" * 300)
+    result = run("match", "-s", "q.txt", "--time", "/p", "--max-result-bytes", "3", "1.xml")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_libxml2_minds_and_xml_does_not(run: Match, strategy: str) -> None:
+    Path("q.txt").write_text(PAIR)
+    one = '<a xmlns:n="no uri"><k xml:id="i">1</k><k xml:id="i">2</k><k xml:id="1 2"/></a>'
+    Path("1.xml").write_text(one)
+    Path("2.xml").write_text("<b><k>1</k></b>")
+    result = run("match", "-s", "q.txt", "--stream", "S", "--strategy", strategy, "1.xml", "2.xml")
+    assert [one["messages"] for one in lines(result)] == [["1.xml", "2.xml"]]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match, strategy: str) -> None:
+    subscriptions = [
+        {"id": "p", "query": f"{PAIR} PUBLISH D"},
+        {"id": "d", "query": "//k", "stream": "D"},
+        {"id": "c", "query": "D/result[a/k->x] JOIN{x = y, 5} S/b[k->y]"},
+        {"id": "f", "query": "//k"},
+    ]
+    Path("q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in subscriptions))
+    Path("1.xml").write_text("<a><k>1</k></a>")
+    Path("2.xml").write_text("<b><k>1</k></b>")
+    arguments = ("-s", "q.jsonl", "--stream", "S", "--strategy", strategy, "--max-depth", "2", "1.xml", "2.xml")
+    assert [one["subscription"] for one in lines(run("match", *arguments))] == ["f", "f", "p"]
+
+
+def test_streams_are_not_for_the_relational_engine(match: Match) -> None:
+    result = match("-s", "s.jsonl", "--engine", "relational", "--stream", "S", "m")
+    assert result.returncode == 2 and "--stream" in result.stderr

@@ -107,49 +107,50 @@ def _twin(number: object) -> int:
 
 
 class Lxml:
-    """libxml2, expression by expression; transforms are none of its business."""
+    """libxml2, expression by expression. Transforms are none of its business, nor is the XML of what is selected: it
+    would write that in another way than the document does."""
 
     def __init__(self, chunk: Chunk, limits: Limits) -> None:
         self._limits = limits
         expressions = [one.subscription for one in chunk.expressions]
-        transforms = [s for s in expressions if is_transform(s.query)]
-        self._transforms = Engine(limits=limits) if transforms else None
-        if self._transforms is not None:
-            self._transforms.add_many(transforms)
+        own = [s for s in expressions if is_transform(s.query) or s.result == "fragments"]
+        self._own = Engine(limits=limits) if own else None
+        if self._own is not None:
+            self._own.add_many(own)
         self._tests = [_LxmlTest(s) for s in expressions if not is_transform(s.query)]
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
-        found = []
-        if self._transforms is not None:
-            found = [Outcome(int(one.id), payload=one.payload, complete=one.complete) for one in self._select(xml)]
+        own = {} if self._own is None else {one.id: one for one in self._own.select(xml)}
+        found = [
+            Outcome(int(one.id), payload=one.payload, complete=one.complete)
+            for one in own.values()
+            if one.fragments is None
+        ]
         tree = Tree(parse_message(xml))
         for test in self._tests:
             if test.holds(tree.tree):
-                found.append(test.outcome(tree, self._limits))
+                found.append(test.outcome(tree, self._limits, own.get(test.number)))
         return found
-
-    def _select(self, xml: bytes) -> list[Selected]:
-        return [] if self._transforms is None else self._transforms.select(xml)
 
 
 class _LxmlTest:
     def __init__(self, s: Subscription) -> None:
         assert isinstance(s.id, int)
-        self._number = s.id
+        self.number = s.id
         expr = at_document(parse(s.query, s.namespaces, s.default_namespace, dialect=s.dialect))
         xpath, prefixes = to_xpath(expr)
         residual = Residual(None, (), xpath, tuple(sorted(prefixes.items())), ast.type_of(expr) == ast.NODE_SET)
         self.holds = check(residual)
-        wanted = {"match": (), "nodes": (False,), "fragments": (False, True)}[s.result]
-        self._selecting = [Selecting(residual, fragments=fragments) for fragments in wanted]
+        self._selecting = None if s.result == "match" else Selecting(residual, fragments=False)
 
-    def outcome(self, tree: Tree, limits: Limits) -> Outcome:
-        made = Outcome(self._number)
-        for one in self._selecting:
-            nodes, fragments, complete = one.select(tree, limits)
-            made = made._replace(complete=complete)
-            made = made._replace(nodes=nodes) if fragments is None else made._replace(fragments=fragments)
-        return made
+    def outcome(self, tree: Tree, limits: Limits, written: Selected | None) -> Outcome:
+        """``written``: the nodes as XML, if that is asked for."""
+        if self._selecting is None:
+            return Outcome(self.number)
+        nodes, _, complete = self._selecting.select(tree, limits)
+        if written is None:
+            return Outcome(self.number, nodes, complete=complete)
+        return Outcome(self.number, nodes, written.fragments, complete and written.complete)
 
 
 @dataclass(slots=True)

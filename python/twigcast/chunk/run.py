@@ -165,15 +165,16 @@ class _Run:
         unknown = {*large, *problems}
         most = self._options.max_fragment or self._options.limits.max_bytes
         text = f"a part of the document is needed whole that has more than {most} bytes"
-        undecided, sure = [], set()
+        undecided, sure = [], {}
         for one in self._scheme.answers:
             missing = next((number for number in one.expressions if number in unknown), None)
             if certain(one.matches, self._found.__contains__) or (error is None and missing is None):
-                sure.add(one.id)
+                sure[one.id] = error is None and missing is None
             elif missing is not None:
                 why = problems.get(missing) or Undecided(one.id, "fragment-too-large", text)
                 undecided.append(replace(why, id=one.id))
-        return Report([one for one in self._merge.answers() if one.id in sure], error, undecided)
+        answers = [known(one, of_all=sure[one.id]) for one in self._merge.answers() if one.id in sure]
+        return Report(answers, error, undecided)
 
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
@@ -186,6 +187,13 @@ def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], b
             if check.feed(block[at : at + HEAD]) is not None or check.plain is not None:
                 return chain(seen, blocks), check.plain is not False
     return iter(seen), True
+
+
+def known(answer: Selected, *, of_all: bool) -> Selected:
+    """What is known of an answer: where it is not ``of_all`` of the document, it may select more."""
+    if of_all or (answer.nodes is None and answer.fragments is None):
+        return answer
+    return replace(answer, complete=False)
 
 
 def certain(formula: Formula, found: Callable[[int], bool]) -> bool:

@@ -19,9 +19,10 @@ from twigcast.cli.large import CHUNKS, LargeFiles, complaints, read_schema
 from twigcast.cli.options import OneOf, Size, format_option, limit_options, limits_from, namespace_options
 from twigcast.cli.progress import Progress
 from twigcast.errors import MessageError, OptionError, TwigcastError
+from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import RESULTS
-from twigcast.subscriptions import compile_file, read_subscriptions
+from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -277,8 +278,7 @@ def match(
         batch_bytes=batch_bytes,
         max_document=max_document,
     )
-    file = read_subscriptions(subscriptions, result=result)
-    compile_file(file, namespaces=dict(namespaces))  # tells all that is wrong with it, by line
+    file = _read(subscriptions, namespaces, result)
     files = LargeFiles(
         file, options, namespaces=dict(namespaces), chunks=chunks, schema=read_schema(schema), beside=beside
     )
@@ -312,7 +312,16 @@ def _files(
     namespaces: tuple[tuple[str, str], ...],
     options: Options,
 ) -> LargeFiles:
-    file = read_subscriptions(subscriptions)
-    compile_file(file, namespaces=dict(namespaces))
+    file = _read(subscriptions, namespaces)
     given = read_schema(schema)
     return LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=given, beside=beside)
+
+
+def _read(name: str, namespaces: tuple[tuple[str, str], ...], result: str = RESULTS[0]) -> SubscriptionFile:
+    file = read_subscriptions(name, result=result)
+    for s, line in zip(file.subscriptions, file.lines, strict=True):
+        if s.stream is not None or is_correlation(s.query):
+            text = f"{name}:{line}: a large document is on no stream, and is not correlated"
+            raise OptionError("streams", text, hint="twigcast match reads streams: see --stream")
+    compile_file(file, namespaces=dict(namespaces))  # tells all that is wrong with it, by line
+    return file

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import click
 
-from twigcast.broker import Broker, Match
+from twigcast.broker import Broker, Failure, Match
 from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read
 from twigcast.cli.options import OneOf
 from twigcast.correlate.default import StateWarning
@@ -146,7 +147,9 @@ class _Clock:
         self._path = path
         self._count = 0
         if path is not None:
-            self._engine = Engine(namespaces=broker.engine.namespaces, limits=broker.engine.limits)
+            # the limits of results are for what is printed; of the time only the first node counts
+            limits = replace(broker.engine.limits, max_result_nodes=1, max_result_bytes=Limits().max_result_bytes)
+            self._engine = Engine(namespaces=broker.engine.namespaces, limits=limits)
             try:
                 self._engine.add(path, id="time", result="fragments")
             except QueryError as error:
@@ -167,19 +170,24 @@ class _Clock:
 
 
 def _text(fragment: bytes) -> str:
-    """The value of a fragment: an element's, or the text that it is."""
-    if not fragment.startswith(b"<"):
+    """The value of a fragment: an element's, or the text that it is. A comment has none."""
+    if b"<" not in fragment and b"&" not in fragment:
         return fragment.decode()
     from lxml import etree
 
-    element: Any = etree.fromstring(fragment)
-    return str(element.xpath("string()"))
+    from twigcast.transform.nodes import Message as Nodes
+
+    try:
+        return Nodes(b"<time>%b</time>" % fragment).document.value
+    except etree.XMLSyntaxError:  # nested deeper than libxml2 goes
+        return ""
 
 
 def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
     """The exit status."""
     report = _Report()
     output: _Lines | _Table = _Table(file) if format == "table" else _Lines()
+    places = {s.id: place for place, s in enumerate(file.subscriptions)}
     matched = False
     timed = list(_read(streams, _Clock(streams.time, broker), report))
     if streams.lateness is None:
@@ -187,14 +195,22 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StateWarning)
         for one in timed:
+            name = one.message.name
+            failures: list[Failure] = []
             try:
-                found = broker.publish(one.message.data, id=one.message.name, time=_exact(one.time), stream=one.stream)
+                found = broker.publish(
+                    one.message.data, id=name, time=_exact(one.time), stream=one.stream, failures=failures
+                )
             except MessageError as error:
-                report.say(f"{printable(one.message.name)}:{error}")
+                report.say(f"{printable(name)}:{error}")
                 continue
             matched |= bool(found)
-            for match in found:
+            # those that name the stream and those that do not come one after the other
+            own = sum(1 for _ in takewhile(lambda match: match.messages is None, found))
+            for match in sorted(found[:own], key=lambda match: places[match.subscription]) + found[own:]:
                 output.add(match)
+            for failure in failures:
+                report.say(f"{printable(name)}:{failure.error}")
     output.close()
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)

@@ -126,6 +126,8 @@ def match(
     plans = {name: others.pop(name) for name in NAMES}
     options: dict[str, Any]
     if engine == "relational":
+        if streams.are_asked_for:
+            raise click.UsageError("--stream, --time and --lateness do not go with --engine relational")
         options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
         options |= {"references": references}
         options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
@@ -151,7 +153,9 @@ def match(
     report = Report(progress)
     matched = False
     chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
-    for large, some in groupby(names, lambda name: is_large(name, chunk_above)):
+    # parts cannot be validated
+    whole = plans["schema"] is not None and plans["on_invalid"] == "reject"
+    for large, some in groupby(names, lambda name: not whole and is_large(name, chunk_above)):
         for name in some if large else ():
             done = chunked.match(str(name))
             report.broken(complaints(str(name), done))

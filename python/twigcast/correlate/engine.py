@@ -8,6 +8,7 @@ then in the order in which the subscriptions came, then by the order of arrival 
 from __future__ import annotations
 
 import builtins
+import logging
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from twigcast.correlate.output import render
 from twigcast.correlate.reference import derived_id
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
-from twigcast.errors import OptionError
+from twigcast.errors import MessageError, OptionError
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
@@ -28,6 +29,7 @@ from twigcast.transform.nodes import Message
 
 STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 MessageId = str | int
+_LOG = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
@@ -89,6 +91,12 @@ class Correlations:
         if strategy not in STRATEGIES:
             hint = f"the strategies are {', '.join(STRATEGIES)}"
             raise OptionError("unknown-strategy", f"there is no strategy {strategy!r}", hint=hint)
+        if lateness is not None and lateness < 0:
+            raise OptionError("bad-lateness", "lateness is how much older than the newest a message may be: 0 or more")
+        if not isinstance(max_bytes, int) or not 0 < max_bytes < 1 << 63:
+            raise OptionError(
+                "bad-state", f"the bytes of state are a whole number above 0, not {str(max_bytes)[:100]!r}"
+            )
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
@@ -154,7 +162,11 @@ class Correlations:
             while pending:
                 one = pending.popleft()
                 derived.append(one)
-                _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
+                try:
+                    _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
+                except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
+                    _LOG.warning("%s joins with nothing: %s", one.id, error)
+                    continue
                 pending += self._made(found, results)
             self._warn()
         return Outcome(results, derived, not taken)

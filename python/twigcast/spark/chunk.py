@@ -15,7 +15,7 @@ import pyarrow as pa
 from twigcast.chunk.chunker import Chunker
 from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
 from twigcast.chunk.prepare import prepare
-from twigcast.chunk.run import certain
+from twigcast.chunk.run import certain, known
 from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
@@ -222,16 +222,16 @@ class MergeDocument:
             merge.add([Outcome(*(row[name] for name in names))])
             found.add(row["number"])
         made: list[dict[str, object]] = []
-        sure: set[SubscriptionId] = set()
+        sure: dict[SubscriptionId, bool] = {}
         document = last["document"]
         for one in scheme.answers:
             lacks = next((number for number in one.expressions if number in missing), None)
             if certain(one.matches, found.__contains__) or (last["reason"] is None and lacks is None):
-                sure.add(one.id)
+                sure[one.id] = last["reason"] is None and lacks is None
             elif lacks is not None:
                 reason, text = missing[lacks]
                 made.append({"message": document, "reason": reason, "text": f"subscription {one.id}: {text}"})
-        answers = [one for one in merge.answers() if one.id in sure]
+        answers = [known(one, of_all=sure[one.id]) for one in merge.answers() if one.id in sure]
         if last["reason"] is not None:
             made.append({"message": document, **{name: last[name] for name, _ in _WRONG}})
         return pa.concat_tables([self._matches(document, answers), pa.Table.from_pylist(made, self.schema)])

@@ -69,8 +69,13 @@ class Message:
     """The nodes of one message; ``nodes[i].id == i`` and ``nodes[0]`` is the document."""
 
     def __init__(self, xml: bytes) -> None:
-        parser = etree.XMLParser(resolve_entities=True, no_network=True, huge_tree=True, attribute_defaults=True)
-        self.tree = etree.fromstring(xml, parser).getroottree()
+        options: Any = {"resolve_entities": True, "no_network": True, "huge_tree": True, "attribute_defaults": True}
+        parser = etree.XMLParser(**options, recover=True)
+        root = etree.fromstring(xml, parser)
+        # Well-formed is what XML calls so; libxml2 also minds an xml:id that is there twice, or an odd namespace name.
+        if root is None or parser.error_log.filter_from_fatals():
+            root = etree.fromstring(xml, etree.XMLParser(**options))  # raises
+        self.tree = root.getroottree()
         self.nodes: list[Node] = []
         self._of: dict[object, Node] = {}
         self.document = self._build()
