@@ -165,9 +165,27 @@ def test_what_has_no_place_in_a_database(run: Run, folder: Run) -> None:
         (("rules", "load", "--database", "spark", "-s", "s.txt"), "keeps nothing"),
         (("rules", "load", "--database", "duckdb://", "-s", "s.txt"), "keeps nothing"),
         (("explain", *relational, "--format", "dot", "//a"), "--format is text or json"),
+        (("test", correlation, "m.xml"), "ties several messages together"),
     ]:
         done = run(*arguments)
         assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr, (arguments, done.stderr)
+
+
+def test_to_explain_is_not_to_change(run: Run, folder: Run) -> None:
+    folder({"s.txt": "//a\n", "more.txt": "//b\n//c\n"})
+    at = ("--database", "duckdb:///rules.db")
+    explain = ("explain", "--engine", "relational", *at)
+    assert "no database rules.db" in run(*explain, "//x").stderr
+    run("rules", "load", *at, "-s", "s.txt")
+    before = run("rules", "list", *at).stdout
+    again = run("rules", "load", *at, "-s", "s.txt")
+    assert again.returncode == 2 and "s.txt:1: duplicate-id: there is a subscription 1 in the database" in again.stderr
+    assert run(*explain, "//x").returncode == 0
+    assert run(*explain, "-s", "more.txt", "//x").returncode == 2
+    assert run("rules", "list", *at).stdout == before
+    run("rules", "delete", *at, "1")
+    assert "no-subscriptions" in run(*explain, "//x").stderr
+    assert run("rules", "list", *at).stdout == ""
 
 
 def test_reference_data_as_it_was_written(run: Run, folder: Run) -> None:

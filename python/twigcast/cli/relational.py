@@ -84,6 +84,13 @@ def register(engine: RelationalEngine, references: tuple[str, ...]) -> None:
         engine.register(name, file)
 
 
+def stays(database: str | None) -> bool:
+    """Whether the tables are there after the command."""
+    if database is None or database == "spark":
+        return False
+    return not database.startswith("duckdb:") or duckdb_file(database) is not None
+
+
 def must_exist(database: str | None) -> None:
     """What only reads or removes makes no database: its name would be a mistake."""
     file = duckdb_file(database) if database is not None and database.startswith("duckdb:") else None
@@ -199,9 +206,13 @@ def enter(
     except (QueryError, OptionError):
         # only now is it worth going line by line: to tell all that is wrong, not only what came first
         lines = {s.id: line for s, line in zip(file.subscriptions, file.lines, strict=True)}
+        known = {id for _, id in engine.numbers()}.difference(instead_of or ())
         problems: list[tuple[int, TwigcastError]] = []
         for s in subscriptions:
             try:
+                if s.id in known:
+                    text = f"there is a subscription {s.id!r} in the database already"
+                    raise OptionError("duplicate-id", text, hint="twigcast rules delete takes it out")
                 engine.check(s)
             except (QueryError, OptionError) as error:
                 problems.append((lines[s.id], error))
@@ -274,12 +285,20 @@ def explain_relational(
     """The predicates of the query, what each plan would cost, and the SQL."""
     if format in ("dot", "svg"):
         raise click.UsageError("a statement is text, not a picture; --format is text or json")
+    if stays(database):
+        # to explain is not to change: what is in the database alone is what the query is compared with
+        must_exist(database)
+        if subscriptions is not None or references:
+            raise click.UsageError("with a --database that stays, leave -s and --reference out: explain changes none")
     engine = RelationalEngine(database, namespaces=namespaces, **plan)
     try:
         register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))
         if subscriptions is not None:
             synchronise(engine, read_file(subscriptions))
+        if len(engine) == 0 and stays(database):
+            hint = "leave --database out, or let twigcast rules load put some there"
+            raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         if len(engine) == 0:
             engine.add(query, dialect=dialect)
         costs, statement = engine.costs(), engine.statement()

@@ -8,9 +8,8 @@ import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import namespace_options
-from twigcast.cli.relational import database_options, enter, must_exist, read_file, register
+from twigcast.cli.relational import database_options, enter, must_exist, read_file, register, stays
 from twigcast.errors import OptionError
-from twigcast.relational.database import duckdb_file
 from twigcast.relational.engine import RelationalEngine
 
 RULES = """\b
@@ -31,15 +30,15 @@ _database = click.option(
 )
 
 
-def _stays(database: str) -> None:
+def _must_stay(database: str) -> None:
     """Rules in memory would be gone with the command."""
-    if database == "spark" or (database.startswith("duckdb:") and duckdb_file(database) is None):
+    if not stays(database):
         hint = "use duckdb:///file.db or postgresql://user@host/name"
         raise OptionError("bad-database", f"{database!r} keeps nothing: its tables are in memory", hint=hint)
 
 
 def _open(database: str) -> RelationalEngine:
-    _stays(database)
+    _must_stay(database)
     must_exist(database)
     return RelationalEngine(database)
 
@@ -57,7 +56,7 @@ def load(
     **plan: Any,
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
-    _stays(database)
+    _must_stay(database)
     file = read_file(subscriptions)
     engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
     try:
