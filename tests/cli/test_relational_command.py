@@ -126,3 +126,72 @@ def test_broker() -> None:
         Broker(engine="relationl")
     with pytest.raises(OptionError, match="belong"):
         Broker(database="duckdb://")
+
+
+def test_other_prefixes_make_another_subscription(run: Run, folder: Run) -> None:
+    folder({"s.txt": "//p:x\n", "p.xml": "<x xmlns='urn:p'/>", "q.xml": "<x xmlns='urn:q'/>"})
+    at = ("--database", "duckdb:///rules.db")
+    run("rules", "load", *at, "--ns", "p=urn:p", "--ns", "z=urn:z", "-s", "s.txt")
+    listed = json.loads(run("rules", "list", *at).stdout)
+    assert listed == {"id": 1, "query": "//p:x", "namespaces": {"p": "urn:p"}}
+    assert run("explain", "--engine", "relational", *at, "//a").returncode == 0
+    found = run("match", "--engine", "relational", *at, "--ns", "p=urn:q", "-s", "s.txt", "p.xml", "q.xml")
+    assert found.stdout == '{"message": "q.xml", "subscription": 1}\n'
+
+
+def test_a_bad_file_changes_nothing(run: Run, folder: Run) -> None:
+    folder({"one.txt": "//a\n//b\n", "two.txt": "//c\n//b[\n//d[\n", "m.xml": "<a/>"})
+    at = ("--database", "duckdb:///rules.db")
+    run("rules", "load", *at, "-s", "one.txt")
+    before = run("rules", "list", *at).stdout
+    done = run("match", "--engine", "relational", *at, "-s", "two.txt", "m.xml")
+    assert done.returncode == 2 and "two.txt:2:" in done.stderr and "two.txt:3:" in done.stderr
+    assert run("rules", "list", *at).stdout == before
+
+
+def test_what_has_no_place_in_a_database(run: Run, folder: Run) -> None:
+    correlation = "S//a->x[id->i] FOLLOWED BY{i = j, 5 min} S//b->y[id->j]"
+    folder({"s.txt": "//a\n", "t.jsonl": '{"query": "//a", "stream": "S"}\n', "m.xml": "<a/>", "c.txt": correlation})
+    relational = ("--engine", "relational")
+    for arguments, text in [
+        (("match", *relational, "-s", "c.txt", "m.xml"), "c.txt:1: not-relational: a correlation"),
+        (("match", *relational, "-s", "t.jsonl", "m.xml"), "t.jsonl:1: not-relational: "),
+        (("match", *relational, "-s", "s.txt", "--stream", "S", "m.xml"), "no streams"),
+        (("match", *relational, "-s", "s.txt", "--schema", "x.dtd", "m.xml"), "no streams, times or schemas"),
+        (("match", *relational, "--database", "duckdb:///typo.db", "m.xml"), "no database typo.db"),
+        (("rules", "list", "--database", "duckdb:///typo.db"), "no database typo.db"),
+        (("rules", "gc", "--database", "duckdb:///typo.db"), "no database typo.db"),
+        (("rules", "delete", "--database", "duckdb:///typo.db", "1"), "no database typo.db"),
+        (("rules", "load", "--database", "spark", "-s", "s.txt"), "keeps nothing"),
+        (("rules", "load", "--database", "duckdb://", "-s", "s.txt"), "keeps nothing"),
+        (("explain", *relational, "--format", "dot", "//a"), "--format is text or json"),
+        (("test", correlation, "m.xml"), "ties several messages together"),
+    ]:
+        done = run(*arguments)
+        assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr, (arguments, done.stderr)
+
+
+def test_to_explain_is_not_to_change(run: Run, folder: Run) -> None:
+    folder({"s.txt": "//a\n", "more.txt": "//b\n//c\n"})
+    at = ("--database", "duckdb:///rules.db")
+    explain = ("explain", "--engine", "relational", *at)
+    assert "no database rules.db" in run(*explain, "//x").stderr
+    run("rules", "load", *at, "-s", "s.txt")
+    before = run("rules", "list", *at).stdout
+    again = run("rules", "load", *at, "-s", "s.txt")
+    assert again.returncode == 2 and "s.txt:1: duplicate-id: there is a subscription 1 in the database" in again.stderr
+    assert run(*explain, "//x").returncode == 0
+    assert run(*explain, "-s", "more.txt", "//x").returncode == 2
+    assert run("rules", "list", *at).stdout == before
+    run("rules", "delete", *at, "1")
+    assert "no-subscriptions" in run(*explain, "//x").stderr
+    assert run("rules", "list", *at).stdout == ""
+
+
+def test_reference_data_as_it_was_written(run: Run, folder: Run) -> None:
+    folder({"vip.csv": "id\nann\n", "s.txt": "/a[b = $vip.id]/c != $vip.id\n//o[c = $vip.id][not(d)]\n"})
+    options = ("--engine", "relational", "--reference", "vip=vip.csv")
+    assert "/order/customer in $vip.id" in run("explain", *options, "/order/customer = $vip.id").stdout
+    found = run("match", *options, "-s", "s.txt", "vip.csv").stderr
+    assert "\n  /a[b = $vip.id]/c != $vip.id\n  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n" in found
+    assert "\n  //o[c = $vip.id][not(d)]\n                   ^^^^^^\n" in found

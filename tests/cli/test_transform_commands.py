@@ -84,7 +84,7 @@ def test_test_makes_or_says_why_not(run: Any, folder: Any) -> None:
     done = run("test", TITLES.replace("> 2", "> 7"), "a.xml")
     assert done.returncode == 1 and "[@id > 7]" in done.stdout and '@id is "3"' in done.stdout
     told = json.loads(run("test", "--format", "jsonl", TITLES, "a.xml").stdout)
-    assert told == {"message": "a.xml", "matches": True, "payload": "<titles><title>B &amp; C</title></titles>"}
+    assert told == {"message": "a.xml", "match": True, "payload": "<titles><title>B &amp; C</title></titles>"}
 
 
 def test_explain_draws_pictures(run: Any, folder: Any) -> None:

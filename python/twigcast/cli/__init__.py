@@ -46,7 +46,6 @@ MODULES = {
     "subscriptions": "subscribe",
     "import": "transfer",
     "export": "transfer",
-    "rules": "relational",
 }
 
 INTERRUPTED = 130

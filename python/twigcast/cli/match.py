@@ -126,8 +126,8 @@ def match(
     plans = {name: others.pop(name) for name in NAMES}
     options: dict[str, Any]
     if engine == "relational":
-        if streams.are_asked_for:
-            raise click.UsageError("--stream, --time and --lateness do not go with --engine relational")
+        if streams.are_asked_for or plans["schema"] is not None:
+            raise click.UsageError("--stream, --time, --lateness and --schema do not go with --engine relational")
         options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
         options |= {"references": references}
         options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}

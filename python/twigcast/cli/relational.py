@@ -1,22 +1,23 @@
-"""``twigcast match`` and ``twigcast explain`` with ``--engine relational``, and ``twigcast rules``: subscriptions in a
-database."""
+"""``twigcast match`` and ``twigcast explain`` with ``--engine relational``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import pyarrow as pa
 
 from twigcast.cli.inputs import Message, as_json, batches, expand, printable, read
-from twigcast.cli.options import OneOf, namespace_options
+from twigcast.cli.options import OneOf
 from twigcast.cli.progress import Progress
-from twigcast.engine import Subscription
+from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.limits import Limits
 from twigcast.relational.cost import Cost
+from twigcast.relational.database import duckdb_file
 from twigcast.relational.engine import RelationalEngine
 from twigcast.relational.plans import AUTO, BUCKETS, PLANS, UNROLL
 from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError, read_subscriptions
@@ -75,12 +76,38 @@ def check_options(engine: str, **options: Any) -> None:
             raise click.UsageError(f"--{name} belongs to --engine relational")
 
 
-def _register(engine: RelationalEngine, references: tuple[str, ...]) -> None:
+def register(engine: RelationalEngine, references: tuple[str, ...]) -> None:
     for reference in references:
         name, equals, file = reference.partition("=")
         if not (name and equals and file):
             raise click.UsageError(f"{reference!r} is not of the form NAME=FILE")
         engine.register(name, file)
+
+
+def stays(database: str | None) -> bool:
+    """Whether the tables are there after the command."""
+    if database is None or database == "spark":
+        return False
+    return not database.startswith("duckdb:") or duckdb_file(database) is not None
+
+
+def must_exist(database: str | None) -> None:
+    """What only reads or removes makes no database: its name would be a mistake."""
+    file = duckdb_file(database) if database is not None and database.startswith("duckdb:") else None
+    if file is not None and not Path(file).exists():
+        raise OptionError(
+            "no-database", f"there is no database {file}, so no subscriptions", hint="twigcast rules load makes one"
+        )
+
+
+def read_file(subscriptions: str) -> SubscriptionFile:
+    """A file of filters; one that is for messages of a stream only would here get those of all."""
+    file = read_subscriptions(subscriptions)
+    error = OptionError("not-relational", "the relational engine has no streams", hint="leave the key 'stream' out")
+    problems = [(line, error) for s, line in zip(file.subscriptions, file.lines, strict=True) if s.stream is not None]
+    if problems:
+        raise SubscriptionFileError(file.name, [*problems])
+    return file
 
 
 def match_relational(
@@ -100,10 +127,12 @@ def match_relational(
         raise click.UsageError(f"the relational engine tells which messages match; it gives no {result}")
     if subscriptions is None and database is None:
         raise click.UsageError("Missing option '-s' / '--subscriptions', or a --database that has some.")
-    file = None if subscriptions is None else read_subscriptions(subscriptions)
+    file = None if subscriptions is None else read_file(subscriptions)
+    if file is None:
+        must_exist(database)
     engine = RelationalEngine(database, namespaces=namespaces, limits=limits, **plan)
     try:
-        _register(engine, references)
+        register(engine, references)
         places = None if file is None else synchronise(engine, file)
         if file is None and len(engine) == 0:
             hint = "twigcast rules load puts some there, or name a file with -s"
@@ -154,34 +183,36 @@ def synchronise(engine: RelationalEngine, file: SubscriptionFile) -> dict[int, i
         enter(engine, file, file.subscriptions)
     else:
         known = {s.id: s for s in engine.subscriptions()}
-        changed = [s for s in file.subscriptions if s.id in known and not _same(s, known[s.id])]
+        changed = [s for s in file.subscriptions if s.id in known and not _same(engine, s, known[s.id])]
         new = [s for s in file.subscriptions if s.id not in known]
-        for s in changed:
-            engine.check(s)
-        if changed:
-            engine.remove_many([s.id for s in changed])
-        enter(engine, file, changed + new)
+        enter(engine, file, changed + new, instead_of=[s.id for s in changed])
     places = {s.id: place for place, s in enumerate(file.subscriptions)}
     return {number: places[id] for number, id in engine.numbers() if id in places}
 
 
-def _same(a: Subscription, b: Subscription) -> bool:
-    return (a.query, dict(a.namespaces or {}), a.default_namespace) == (
-        b.query,
-        dict(b.namespaces or {}),
-        b.default_namespace,
-    )
+def _same(engine: RelationalEngine, s: Subscription, stored: Subscription) -> bool:
+    asked = s.query, s.default_namespace, s.dialect, engine.declared(s)
+    return asked == (stored.query, stored.default_namespace, stored.dialect, dict(stored.namespaces or {}))
 
 
-def enter(engine: RelationalEngine, file: SubscriptionFile, subscriptions: list[Subscription]) -> None:
+def enter(
+    engine: RelationalEngine,
+    file: SubscriptionFile,
+    subscriptions: list[Subscription],
+    instead_of: list[SubscriptionId] | None = None,
+) -> None:
     try:
-        engine.add_many(subscriptions)
+        engine.add_many(subscriptions, instead_of=instead_of or ())
     except (QueryError, OptionError):
         # only now is it worth going line by line: to tell all that is wrong, not only what came first
         lines = {s.id: line for s, line in zip(file.subscriptions, file.lines, strict=True)}
+        known = {id for _, id in engine.numbers()}.difference(instead_of or ())
         problems: list[tuple[int, TwigcastError]] = []
         for s in subscriptions:
             try:
+                if s.id in known:
+                    text = f"there is a subscription {s.id!r} in the database already"
+                    raise OptionError("duplicate-id", text, hint="twigcast rules delete takes it out")
                 engine.check(s)
             except (QueryError, OptionError) as error:
                 problems.append((lines[s.id], error))
@@ -252,12 +283,22 @@ def explain_relational(
     **plan: Any,
 ) -> None:
     """The predicates of the query, what each plan would cost, and the SQL."""
+    if format in ("dot", "svg"):
+        raise click.UsageError("a statement is text, not a picture; --format is text or json")
+    if stays(database):
+        # to explain is not to change: what is in the database alone is what the query is compared with
+        must_exist(database)
+        if subscriptions is not None or references:
+            raise click.UsageError("with a --database that stays, leave -s and --reference out: explain changes none")
     engine = RelationalEngine(database, namespaces=namespaces, **plan)
     try:
-        _register(engine, references)
+        register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))
         if subscriptions is not None:
-            synchronise(engine, read_subscriptions(subscriptions))
+            synchronise(engine, read_file(subscriptions))
+        if len(engine) == 0 and stays(database):
+            hint = "leave --database out, or let twigcast rules load put some there"
+            raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         if len(engine) == 0:
             engine.add(query, dialect=dialect)
         costs, statement = engine.costs(), engine.statement()
@@ -272,7 +313,11 @@ def explain_relational(
 
 
 def _predicate(row: Any) -> str:
-    constant = "" if row.op == "exists" else f" {as_json(row.value) if row.op in ('=', '!=') else f'{row.number:g}'}"
+    constant = ""
+    if row.op == "in":
+        constant = f" ${row.value}"
+    elif row.op != "exists":
+        constant = f" {as_json(row.value) if row.op in ('=', '!=') else f'{row.number:g}'}"
     points = "".join(f" bp#{number}={step}" for number, step in row.points)
     return f"{row.path} {row.op}{constant}" + (f"   {points.strip()}" if points else "")
 
@@ -309,91 +354,6 @@ def _as_dict(
 
 
 def _constant(row: Any) -> str | float | None:
+    if row.op == "in":
+        return f"${row.value}"
     return None if row.op == "exists" else row.value if row.op in ("=", "!=") else row.number
-
-
-# -- rules
-
-
-RULES = """\b
-Examples:
-  twigcast rules load --database duckdb:///rules.db -s subscriptions.txt
-  twigcast match --engine relational --database duckdb:///rules.db messages/
-  twigcast rules delete --database duckdb:///rules.db 17 18
-"""
-
-
-@click.group(epilog=RULES)
-def rules() -> None:
-    """Keep subscriptions in a database, for `twigcast match --engine relational --database URL`."""
-
-
-_database = click.option(
-    "--database", required=True, metavar="URL", help="duckdb:///file.db or postgresql://user@host/name."
-)
-
-
-@rules.command()
-@_database
-@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
-@database_options
-@namespace_options
-def load(
-    database: str,
-    subscriptions: str,
-    namespaces: tuple[tuple[str, str], ...],
-    references: tuple[str, ...],
-    **plan: Any,
-) -> None:
-    """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
-    file = read_subscriptions(subscriptions)
-    engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
-    try:
-        _register(engine, references)
-        enter(engine, file, file.subscriptions)
-        click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
-    finally:
-        engine.close()
-
-
-@rules.command("list")
-@_database
-def list_(database: str) -> None:
-    """Print the subscriptions as JSON Lines, in the order in which they came."""
-    engine = RelationalEngine(database)
-    try:
-        for s in engine.subscriptions():
-            values: dict[str, Any] = {"id": s.id, "query": s.query}
-            if s.namespaces:
-                values["namespaces"] = dict(s.namespaces)
-            if s.default_namespace:
-                values["default_namespace"] = s.default_namespace
-            click.echo(as_json(values))
-    finally:
-        engine.close()
-
-
-@rules.command()
-@_database
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def delete(database: str, ids: tuple[str, ...]) -> None:
-    """Delete subscriptions: all that are named, or none if one is not there."""
-    engine = RelationalEngine(database)
-    try:
-        known = {str(id): id for _, id in engine.numbers()}
-        engine.remove_many([known.get(id, id) for id in dict.fromkeys(ids)])
-        click.echo(f"{len(set(ids)):,} subscriptions deleted, {len(engine):,} left")
-    finally:
-        engine.close()
-
-
-@rules.command()
-@_database
-def gc(database: str) -> None:
-    """Delete paths and other entries that no subscription uses any more."""
-    engine = RelationalEngine(database)
-    try:
-        for table, count in engine.gc().items():
-            click.echo(f"{table:<22}{count:>10,}")
-    finally:
-        engine.close()

@@ -33,7 +33,7 @@ Examples:
 @click.argument("query")
 @click.option("--id", help="The subscription's id; without it, one is made.")
 @click.option("--subscriber", metavar="ID", help="Who receives.")
-@click.option("--kind", help="filter (XPath) or transform (FLWR).  [default: what the query is]")
+@click.option("--kind", help="filter (XPath), transform (FLWR) or correlate (XSCL).  [default: what the query is]")
 @namespace_options
 @click.option("--default-namespace", metavar="URI", help="What element names without a prefix mean.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How the query is read.")

@@ -11,8 +11,9 @@ from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
 from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
 from twigcast.cli.transforms import TransformProbe
 from twigcast.engine import DIALECTS
-from twigcast.errors import MessageError
+from twigcast.errors import MessageError, QueryError, Span
 from twigcast.lang.flwr import is_transform
+from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
@@ -87,6 +88,10 @@ def _asking(
 ) -> Callable[[bytes], tuple[bool, dict[str, Any], str]]:
     if is_transform(query):
         return TransformProbe(query, namespaces=namespaces, limits=limits).test
+    if is_correlation(query):
+        text = "a correlation ties several messages together, and test tries one at a time"
+        hint = "put it into a file: twigcast match -s FILE --stream NAME MESSAGE..."
+        raise QueryError("correlation", text, hint=hint, source=query, span=Span(0, len(query)))
     probe = Probe(query, namespaces=namespaces, dialect=dialect, limits=limits)
 
     def ask(xml: bytes) -> tuple[bool, dict[str, Any], str]:

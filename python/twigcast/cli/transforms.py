@@ -31,5 +31,5 @@ class TransformProbe:
             return False, verdict.as_dict(), str(verdict)
         payload = found[0].payload
         if payload is None:
-            return True, {"matches": True, "complete": False}, "matches, but what it makes is longer than the limit"
-        return True, {"matches": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"
+            return True, {"match": True, "complete": False}, "matches, but what it makes is longer than the limit"
+        return True, {"match": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"

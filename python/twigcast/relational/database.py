@@ -69,7 +69,7 @@ def open_database(url: str | None, *, threads: int | None = None) -> Database:
         _need("duckdb", "duckdb")
         from twigcast.relational.duckdb_database import DuckDB
 
-        return DuckDB(_file(url), threads=threads)
+        return DuckDB(duckdb_file(url), threads=threads)
     if url.startswith(("postgresql:", "postgres:")):
         _need("psycopg", "postgres")
         from twigcast.relational.postgresql_database import PostgreSQL
@@ -88,8 +88,8 @@ def open_database(url: str | None, *, threads: int | None = None) -> Database:
     )
 
 
-def _file(url: str | None) -> str | None:
-    """As SQLAlchemy has it: three slashes and a relative path, four and an absolute one."""
+def duckdb_file(url: str | None) -> str | None:
+    """As SQLAlchemy has it: three slashes and a relative path, four and an absolute one; None is memory."""
     rest = (url or "duckdb://").removeprefix("duckdb:")
     if rest in ("", "//", "///", "///:memory:"):
         return None

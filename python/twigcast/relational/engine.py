@@ -16,6 +16,7 @@ from twigcast.errors import OptionError, QueryError, Span
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
+from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.relational import compile as compiling
 from twigcast.relational import reference as references
@@ -142,8 +143,8 @@ class RelationalEngine:
             self.add_many([Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty)])
         return id
 
-    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
-        """Adds all of them or, if one cannot be accepted, none."""
+    def add_many(self, subscriptions: Iterable[Subscription], *, instead_of: Iterable[SubscriptionId] = ()) -> None:
+        """Adds all of them, and removes those in whose place they come; or, if one cannot be accepted, does nothing."""
         rest = iter(subscriptions)
         some = list(islice(rest, CHUNK))
         if not some:
@@ -153,6 +154,7 @@ class RelationalEngine:
                 self._choose(some)
             try:
                 with self.database.change():
+                    self._remove_all(instead_of)
                     state = self._current()
                     ((next_id,),) = self.database.rows("SELECT next_id FROM relational_meta")
                     loader = Loader(self.database, self.plan, next_id)
@@ -198,24 +200,39 @@ class RelationalEngine:
             text = "a transform makes new messages, which tables do not"
             hint = "leave --engine relational out"
             raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
+        if is_correlation(s.query):
+            text = "a correlation ties messages together, which are matched one by one here"
+            hint = "leave --engine relational out"
+            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
         check_namespaces(s.namespaces, s.default_namespace)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        query = s.query
-        if "$" in query:
-            query = references.as_literals(query, self._references())
+        if "$" not in s.query:
+            return self._compile(s, s.query, namespaces)
+        query = references.as_literals(s.query, self._references())
+        try:
+            return self._compile(s, query, namespaces)
+        except QueryError as error:
+            raise references.as_written(error, s.query) from None
+
+    def _compile(self, s: Subscription, query: str, namespaces: dict[str, str]) -> list[list[compiling.Row]]:
         template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
         found = self._compiled.get(template)
         if found is None:
-            found = compiling.conjunctions(template, s.query, namespaces)
+            found = compiling.conjunctions(template, query, namespaces)
             if template.kept:
                 self._compiled[template] = found
         try:
             made = [compiling.rows(conjunction, constants) for conjunction in found]
-            if query is not s.query and references.named(query) != references.used(made):
+            if query != s.query and references.named(query) != references.used(made):
                 raise Refused("reference")
         except Refused as error:
             raise refusal(error.what, query, namespaces) from None
         return [rows for rows in made if rows is not None]
+
+    def declared(self, s: Subscription) -> dict[str, str]:
+        """The prefixes that a query may use, the engine's among them: who opens the database next may have others."""
+        namespaces = {**self.namespaces, **(s.namespaces or {})}
+        return {prefix: uri for prefix, uri in namespaces.items() if f"{prefix}:" in s.query}
 
     def _references(self) -> list[str]:
         return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
@@ -268,9 +285,7 @@ class RelationalEngine:
             branches += [(sub_id, i, known[r.path], r) for i, r in enumerate(rows, 1) if r.points]
         loader.store(conjunctions)
         self._enter_branches(branches, state)
-        scopes = [
-            json.dumps([s.namespaces and dict(s.namespaces), s.default_namespace, s.dialect]) for s in subscriptions
-        ]
+        scopes = [json.dumps([self.declared(s) or None, s.default_namespace, s.dialect]) for s in subscriptions]
         table = pa.table(
             {
                 "number": pa.array(numbers, pa.int64()),
@@ -331,15 +346,18 @@ class RelationalEngine:
         with self._lock:
             try:
                 with self.database.change():
-                    for id in ids:
-                        numbers = self._numbers(id) if is_id(id) else []
-                        if not numbers:
-                            raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
-                        self._remove(numbers[0])
+                    self._remove_all(ids)
                     self._changed(self._current())
             except BaseException:
                 self._state = None
                 raise
+
+    def _remove_all(self, ids: Iterable[SubscriptionId]) -> None:
+        for id in ids:
+            numbers = self._numbers(id) if is_id(id) else []
+            if not numbers:
+                raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
+            self._remove(numbers[0])
 
     def _remove(self, number: int) -> None:
         db = self.database

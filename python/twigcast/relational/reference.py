@@ -44,6 +44,30 @@ def as_literals(query: str, known: Collection[str]) -> str:
     return _REFERENCE.sub(literal, query)
 
 
+def as_written(error: QueryError, query: str) -> QueryError:
+    """What is wrong with the query that ``as_literals`` has made, told of the query as it was written."""
+    if error.source is None or error.source == query or error.span is None:
+        return error
+    # where each character of the one query stands in the other: those of a literal at the whole reference
+    starts: list[int] = []
+    ends: list[int] = []
+    at = 0
+    for found in _REFERENCE.finditer(query):
+        if found[2] is not None:
+            starts += range(at, found.start())
+            ends += range(at + 1, found.start() + 1)
+            literal = len(f"'{REFERENCE}{found[2]}'")
+            starts += [found.start()] * literal
+            ends += [found.end()] * literal
+            at = found.end()
+    starts += range(at, len(query) + 1)
+    ends += range(at + 1, len(query) + 1)
+    start, end = error.span.start, error.span.end
+    span = Span(starts[min(start, len(starts) - 1)], ends[end - 1] if 0 < end <= len(ends) else len(query))
+    text = re.sub(rf"'?{REFERENCE}([\w.]+)'?", r"$\1", error.text)
+    return QueryError(error.code, text, hint=error.hint, source=query, span=span)
+
+
 def named(query: str) -> set[str]:
     """The columns that ``as_literals`` has put into a query."""
     return set(re.findall(rf"'{REFERENCE}([^']*)'", query))

@@ -71,7 +71,9 @@ def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
     except OSError as error:
         raise OptionError("xsd-unreadable", f"{where}: {error}") from error
     except (xmlschema.XMLSchemaException, xmlschema.XMLResourceError, etree.XMLSyntaxError, SyntaxError) as error:
-        raise OptionError("xsd-malformed", f"{where}: {error}") from error
+        # the rest of it shows the schema itself
+        said = str(error).strip().partition("\n")[0].rstrip(":")
+        raise OptionError("xsd-malformed", f"{where}: {said}") from error
 
     def check() -> Any:
         parser = etree.XMLParser(no_network=True)

@@ -1,0 +1,110 @@
+"""``twigcast rules``: subscriptions that stay in a database, for the relational engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from twigcast.cli.inputs import as_json
+from twigcast.cli.options import namespace_options
+from twigcast.cli.relational import database_options, enter, must_exist, read_file, register, stays
+from twigcast.errors import OptionError
+from twigcast.relational.engine import RelationalEngine
+
+RULES = """\b
+Examples:
+  twigcast rules load --database duckdb:///rules.db -s subscriptions.txt
+  twigcast match --engine relational --database duckdb:///rules.db messages/
+  twigcast rules delete --database duckdb:///rules.db 17 18
+"""
+
+
+@click.group(epilog=RULES)
+def rules() -> None:
+    """Keep subscriptions in a database, for `twigcast match --engine relational --database URL`."""
+
+
+_database = click.option(
+    "--database", required=True, metavar="URL", help="duckdb:///file.db or postgresql://user@host/name."
+)
+
+
+def _must_stay(database: str) -> None:
+    """Rules in memory would be gone with the command."""
+    if not stays(database):
+        hint = "use duckdb:///file.db or postgresql://user@host/name"
+        raise OptionError("bad-database", f"{database!r} keeps nothing: its tables are in memory", hint=hint)
+
+
+def _open(database: str) -> RelationalEngine:
+    _must_stay(database)
+    must_exist(database)
+    return RelationalEngine(database)
+
+
+@rules.command()
+@_database
+@click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
+@database_options
+@namespace_options
+def load(
+    database: str,
+    subscriptions: str,
+    namespaces: tuple[tuple[str, str], ...],
+    references: tuple[str, ...],
+    **plan: Any,
+) -> None:
+    """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
+    _must_stay(database)
+    file = read_file(subscriptions)
+    engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
+    try:
+        register(engine, references)
+        enter(engine, file, file.subscriptions)
+        click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
+    finally:
+        engine.close()
+
+
+@rules.command("list")
+@_database
+def list_(database: str) -> None:
+    """Print the subscriptions as JSON Lines, in the order in which they came."""
+    engine = _open(database)
+    try:
+        for s in engine.subscriptions():
+            values: dict[str, Any] = {"id": s.id, "query": s.query}
+            if s.namespaces:
+                values["namespaces"] = dict(s.namespaces)
+            if s.default_namespace:
+                values["default_namespace"] = s.default_namespace
+            click.echo(as_json(values))
+    finally:
+        engine.close()
+
+
+@rules.command()
+@_database
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def delete(database: str, ids: tuple[str, ...]) -> None:
+    """Delete subscriptions: all that are named, or none if one is not there."""
+    engine = _open(database)
+    try:
+        known = {str(id): id for _, id in engine.numbers()}
+        engine.remove_many([known.get(id, id) for id in dict.fromkeys(ids)])
+        click.echo(f"{len(set(ids)):,} subscriptions deleted, {len(engine):,} left")
+    finally:
+        engine.close()
+
+
+@rules.command()
+@_database
+def gc(database: str) -> None:
+    """Delete paths and other entries that no subscription uses any more."""
+    engine = _open(database)
+    try:
+        for table, count in engine.gc().items():
+            click.echo(f"{table:<22}{count:>10,}")
+    finally:
+        engine.close()
