@@ -52,7 +52,7 @@ def test_tens_of_thousands(name: str, seed: int) -> None:
     case = mixed(200, 10, seed) if name == "mixed" else generated(name, 200, 10, seed)
     pairs, results = check(case, COMBINATIONS)
     assert pairs > 1800
-    assert results > 200
+    assert results > 100
 
 
 # -- what the kernel keeps
