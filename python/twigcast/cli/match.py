@@ -127,7 +127,8 @@ def match(
     options: dict[str, Any]
     if engine == "relational":
         if streams.are_asked_for or plans["schema"] is not None:
-            raise click.UsageError("the relational engine has no streams, times or schemas; leave these options out")
+            hint = "leave --stream, --time, --lateness and --schema out"
+            raise click.UsageError(f"the relational engine has no streams, times or schemas; {hint}")
         options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
         options |= {"references": references}
         options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
