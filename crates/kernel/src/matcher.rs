@@ -195,6 +195,12 @@ trait PathMatcher {
         self.open(index, sym);
         self.close();
     }
+    /// The value of the current node. It may be looked at later, but not after `catch_up` or `deliver`.
+    #[inline(always)]
+    fn value(&mut self, index: &PathIndex, sym: Sym) {
+        self.leaf(index, sym);
+    }
+    fn catch_up(&mut self, _index: &PathIndex) {}
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>);
     fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
         let from = out.len();
@@ -242,6 +248,13 @@ impl PathMatcher for Trie {
     #[inline(always)]
     fn leaf(&mut self, index: &PathIndex, sym: Sym) {
         Trie::leaf(self, index, sym);
+    }
+    #[inline(always)]
+    fn value(&mut self, index: &PathIndex, sym: Sym) {
+        Trie::value(self, index, sym);
+    }
+    fn catch_up(&mut self, index: &PathIndex) {
+        Trie::catch_up(self, index);
     }
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         Trie::deliver(self, index, out);
@@ -392,11 +405,11 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         let constants = &self.engine.constants;
         let id = nodes.constant(src, constants, node, value);
         if id != NO_CONSTANT {
-            self.paths.leaf(&self.engine.index, names::string_value(id));
+            self.paths.value(&self.engine.index, names::string_value(id));
         }
         if constants.has_numbers() {
             if let Some(id) = constants.find_number(number(nodes.value(src, node, value))) {
-                self.paths.leaf(&self.engine.index, names::number_value(id));
+                self.paths.value(&self.engine.index, names::number_value(id));
             }
         }
     }
@@ -503,7 +516,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
 
     fn finish(&mut self, src: &[u8]) {
         if matches!(self.deliver, Deliver::Nothing) {
-            return;
+            return self.paths.catch_up(&self.engine.index);
         }
         let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
         let Table { nodes, scratch, items, value, candidates, changes, collector, sorter, .. } = self.table;
@@ -519,8 +532,17 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         self.paths.deliver(index, items);
         let from = self.out.len();
         candidates.begin(self.engine.bound(), self.engine.changed.since(changes));
-        for &item in &*items {
-            if candidates.reach(store, item, |item| self.engine.item(item)) {
+        self.paths.mark();
+        let paths = &*self.paths;
+        for (i, &item) in items.iter().enumerate() {
+            // what is known of them lies apart, and it is known well ahead which come
+            if let Some(&later) = items.get(i + 24) {
+                candidates.expect(later);
+            }
+            if let Some(&soon) = items.get(i + 12) {
+                paths.expect(candidates.guard(soon));
+            }
+            if candidates.reach(store, item, |item| self.engine.item(item), |guard| paths.has(guard)) {
                 self.out.push(item);
             }
         }
@@ -533,8 +555,6 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         }
         let message = Message { src, nodes, names: &index.names, constants };
         if check {
-            self.paths.mark();
-            let paths = &*self.paths;
             candidates.check(message, |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
             for b in candidates.stored(store, |guard| paths.has(guard)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
