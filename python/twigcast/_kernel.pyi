@@ -161,6 +161,12 @@ class Pieces:
     @property
     def error(self) -> Error | None: ...
 
+class Units:
+    """Which elements of a document are messages of their own, to an engine."""
+
+    def __init__(self, engine: Engine, units: Sequence[Sequence[KeepStep]]) -> None: ...
+    def match_one(self, column: object, limits: dict[str, int] | None = None) -> tuple[list[int], Error | None]: ...
+
 class Correlator:
     """Queries across messages; a query's variable is (number of its block, number therein)."""
 

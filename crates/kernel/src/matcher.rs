@@ -17,6 +17,10 @@ use crate::sorted::Sorter;
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
+mod units;
+
+pub use units::Units;
+
 /// What a thread needs to match messages: working memory, and the path cache.
 pub struct Matcher {
     reader: Reader,
@@ -110,31 +114,38 @@ impl Matcher {
         deliver: Deliver<'_>,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
-        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
         let from = out.len();
-        let read = match &mut self.paths {
-            Paths::Trie(trie) => {
-                trie.sync(index);
-                trie.begin();
-                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie)
-            }
-            Paths::Nfa(run, found) => {
-                run.reset(&engine.nfa);
-                found.begin(index);
-                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
-            }
-            Paths::Fsm(run, found) => {
-                run.reset();
-                found.begin(index);
-                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
-            }
-        };
+        let read = self.drive(engine, xml, limits, deliver, out, None);
         if read.is_err() {
             out.truncate(from);
         }
         read
+    }
+
+    fn drive(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        deliver: Deliver<'_>,
+        out: &mut Vec<u32>,
+        units: Option<&mut Units>,
+    ) -> Result<(), XmlError> {
+        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
+        match &mut self.paths {
+            Paths::Trie(trie) => {
+                trie.sync(index);
+                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie, units)
+            }
+            Paths::Nfa(run, found) => {
+                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
+            }
+            Paths::Fsm(run, found) => {
+                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
+            }
+        }
     }
 
     /// Late additions have cost more than `Engine::fold` would.
@@ -161,11 +172,16 @@ fn drive<P: PathMatcher>(
     deliver: Deliver<'_>,
     out: &mut Vec<u32>,
     paths: &mut P,
+    units: Option<&mut Units>,
 ) -> Result<(), XmlError> {
+    paths.begin(&engine.index);
     // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
     let results = matches!(deliver, Deliver::Results(_));
     let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
-    if engine.has_patterns || results {
+    if let Some(units) = units {
+        let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+        units.read(sink, reader, xml)
+    } else if engine.has_patterns || results {
         let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
         reader.read(xml, limits, &mut sink)
     } else {
@@ -176,6 +192,8 @@ fn drive<P: PathMatcher>(
 
 /// What the sink asks of a path engine.
 trait PathMatcher {
+    /// A message begins.
+    fn begin(&mut self, index: &PathIndex);
     fn open(&mut self, index: &PathIndex, sym: Sym);
     fn close(&mut self);
     fn is_dead(&self) -> bool {
@@ -217,6 +235,9 @@ trait PathMatcher {
 }
 
 impl PathMatcher for Trie {
+    fn begin(&mut self, _: &PathIndex) {
+        Trie::begin(self);
+    }
     #[inline(always)]
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         Trie::open(self, index, sym);
@@ -325,6 +346,10 @@ struct NfaPaths<'a> {
 }
 
 impl PathMatcher for NfaPaths<'_> {
+    fn begin(&mut self, index: &PathIndex) {
+        self.run.reset(self.nfa);
+        self.found.begin(index);
+    }
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         self.run.open(self.nfa, &index.names, sym, |p| self.found.add(p));
     }
@@ -349,6 +374,10 @@ struct FsmPaths<'a> {
 }
 
 impl PathMatcher for FsmPaths<'_> {
+    fn begin(&mut self, index: &PathIndex) {
+        self.run.reset();
+        self.found.begin(index);
+    }
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         self.run.open(self.fsms, &index.names, sym, |p| self.found.add(p));
     }

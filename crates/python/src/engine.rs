@@ -343,7 +343,7 @@ impl Engine {
         self.kernel.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
         self.kernel.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -351,7 +351,7 @@ impl Engine {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
+    pub(crate) fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
         if self.dirty.swap(false, Ordering::AcqRel) {
             self.write().settle();
         }
