@@ -380,6 +380,7 @@ class RelationalEngine:
             "tagpath_br_info": "br_info_id NOT IN (SELECT br_info_id FROM linear_path_br_info)",
             "tagpath_map": "tagpath_id NOT IN (SELECT tagpath_id FROM path_match)",
             "query_bucket": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
+            "unroll_first": "first_id NOT IN (SELECT first_id FROM predicate_unroll)",
             "unroll_shape": "shape NOT IN (SELECT shape FROM predicate_unroll)",
         }
         removed = {}
