@@ -71,7 +71,8 @@ def interleave(steps: list[tuple[str, int]], plan: str, where: Any) -> None:
         engine.remove(id)
     engine.gc()
     for table in ("query_predicate", "predicate_unroll", "query_branch_point", "query_linear_path", "path_match",
-                  "tagpath_map", "tagpath_br_info", "linear_path_br_info", "query_alternative"):  # fmt: skip
+                  "tagpath_map", "tagpath_br_info", "linear_path_br_info", "query_alternative",
+                  "unroll_first"):  # fmt: skip
         assert engine.database.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
     engine.close()
 

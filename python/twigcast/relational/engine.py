@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from threading import RLock
 from typing import Any
@@ -160,9 +162,10 @@ class RelationalEngine:
                     loader = Loader(self.database, self.plan, next_id)
                     state.read_tag_paths()
                     state.shredder.news()
-                    while some:
-                        self._enter(some, state, loader)
-                        some = list(islice(rest, CHUNK))
+                    with _no_cycles():
+                        while some:
+                            self._enter(some, state, loader)
+                            some = list(islice(rest, CHUNK))
                     state.write_news(state.shredder.news())
                     self._changed(state, loader.next_id)
             except BaseException:
@@ -380,6 +383,7 @@ class RelationalEngine:
             "tagpath_br_info": "br_info_id NOT IN (SELECT br_info_id FROM linear_path_br_info)",
             "tagpath_map": "tagpath_id NOT IN (SELECT tagpath_id FROM path_match)",
             "query_bucket": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
+            "unroll_first": "first_id NOT IN (SELECT first_id FROM predicate_unroll)",
             "unroll_shape": "shape NOT IN (SELECT shape FROM predicate_unroll)",
         }
         removed = {}
@@ -560,6 +564,19 @@ class RelationalEngine:
         return measure(
             [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)], self.plan, len(self)
         )
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Rows of predicates by the million have no cycles; to look for some takes as long as to make them."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _table(shreds: pa.StructArray, state: State) -> pa.Table:

@@ -28,6 +28,8 @@ _PREDICATE = pa.schema(
 )
 _NEW = pa.schema([("sub_id", pa.int64()), ("level", pa.int32()), *list(_PREDICATE)[1:5], ("final", pa.bool_())])
 
+_FIRST = pa.schema([("place", pa.int32()), *list(_PREDICATE)[1:5]])
+
 
 class Predicate(NamedTuple):
     path: int
@@ -47,8 +49,8 @@ def unroll_table(k: int) -> str:
         for i in range(1, k + 1)
     )
     return (
-        "CREATE TABLE predicate_unroll (sub_id BIGINT NOT NULL, shape INTEGER NOT NULL, chain_id BIGINT NOT NULL, "
-        f"final BOOLEAN NOT NULL, {columns})"
+        "CREATE TABLE predicate_unroll (sub_id BIGINT NOT NULL, shape INTEGER NOT NULL, first_id INTEGER DEFAULT 0, "
+        f"chain_id BIGINT NOT NULL, final BOOLEAN NOT NULL, {columns})"
     )
 
 
@@ -103,13 +105,14 @@ class Loader:
 
     def _unroll(self, conjunctions: list[Conjunction]) -> None:
         k = self._plan.unroll
-        names = ["sub_id", "shape", "chain_id", "final"]
+        names = ["sub_id", "shape", "first_id", "chain_id", "final"]
         names += [f"{part}{i}" for i in range(1, k + 1) for part in ("path", "op", "value", "number")]
         rows: list[tuple[object, ...]] = []
         rests: list[tuple[int, int, Sequence[Predicate]]] = []
         fresh: list[tuple[int, str]] = []
-        for sub, predicates in conjunctions:
-            head, rest = _parted(predicates, k)
+        parted = [(sub, *_parted(predicates, k)) for sub, predicates in conjunctions]
+        firsts = self._firsts([head[0] for _, head, _ in parted])
+        for sub, head, rest in parted:
             signature = signature_of([(p.path, p.op) for p in head])
             shape = self._shapes.get(signature)
             if shape is None:
@@ -120,7 +123,7 @@ class Loader:
                 chain = self.next_id
                 self.next_id += 1
                 rests.append((sub, chain, rest))
-            row: list[object] = [sub, shape, chain, not chain]
+            row: list[object] = [sub, shape, firsts.get(head[0], 0), chain, not chain]
             for p in head:
                 row += p
             # what always holds: no path
@@ -133,13 +136,43 @@ class Loader:
         types = [
             pa.int64(),
             pa.int32(),
+            pa.int32(),
             pa.int64(),
             pa.bool_(),
             *[pa.int32(), pa.string(), pa.string(), pa.float64()] * k,
         ]
         arrays = [pa.array(column, type) for column, type in zip(zip(*rows, strict=True), types, strict=True)]
-        self._database.insert("predicate_unroll", pa.Table.from_arrays(arrays, names))
+        # side by side, so that what a message's first equality finds is in few places
+        table = pa.Table.from_arrays(arrays, names).sort_by("first_id")
+        self._database.insert("predicate_unroll", table)
         self._chain(rests)
+
+    def _firsts(self, firsts: list[Predicate]) -> dict[Predicate, int]:
+        """The numbers of the equalities among them; new ones are entered."""
+        wanted = list(dict.fromkeys(p for p in firsts if p.op in EQUALITIES))
+        if not wanted:
+            return {}
+        db = self._database
+        db.execute(
+            "CREATE TEMP TABLE new_first (place INTEGER, linear_path_id INTEGER, op TEXT, value TEXT,"
+            " number DOUBLE PRECISION)"
+        )
+        columns = [range(len(wanted)), *zip(*wanted, strict=True)]
+        db.insert("new_first", pa.table([pa.array(c, t) for c, t in zip(columns, _FIRST.types, strict=True)], _FIRST))
+        same = db.dialect.same.format(a="f.value", b="n.value")
+        found = db.rows(
+            "SELECT n.place, f.first_id FROM new_first n JOIN unroll_first f ON f.linear_path_id = n.linear_path_id"
+            f" AND f.op = n.op AND {same} AND f.number = n.number"
+        )
+        db.execute("DROP TABLE new_first")
+        known = {wanted[place]: number for place, number in found}
+        ((last,),) = db.rows("SELECT coalesce(max(first_id), 0) FROM unroll_first")
+        fresh = {p: number for number, p in enumerate((p for p in wanted if p not in known), last + 1)}
+        if fresh:
+            columns = [list(fresh.values()), *zip(*fresh, strict=True)]
+            arrays = [pa.array(c, t) for c, t in zip(columns, _FIRST.types, strict=True)]
+            db.insert("unroll_first", pa.table(arrays, ["first_id", *_FIRST.names[1:]]))
+        return known | fresh
 
     # -- share: equal predicates after equal chains once
 

@@ -7,10 +7,7 @@ from twigcast.relational.database import Database, script
 from twigcast.relational.load import unroll_table
 from twigcast.relational.plans import Plan
 
-VERSION = 1
-
-# Statements that bring the tables from a version to the next.
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+VERSION = 2
 
 
 def create(database: Database, plan: Plan, *, again: bool = False) -> None:
@@ -52,6 +49,9 @@ def migrate(database: Database) -> None:
         return
     with database.change():
         for old in range(version, VERSION):
-            for statement in MIGRATIONS[old]:
+            names = [f"migrate.{old}.sql"]
+            if database.dialect.name == "postgresql":
+                names.append(f"migrate.{old}.postgresql.sql")
+            for statement in (statement for name in names for statement in script(name)):
                 database.execute(statement)
         database.execute("UPDATE relational_meta SET version = ?", [VERSION])

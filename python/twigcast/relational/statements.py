@@ -311,11 +311,7 @@ def _of_shape(d: Dialect, number: int, signature: str, chains: bool) -> str:
     conditions = [f"u.shape = {number}"]
     for i, (path, op) in enumerate(parts, 1):
         if lead is not None and i == 1:
-            conditions.append(f"u.path1 = {path} AND u.op1 = '{op}'")
-            if op == "=":
-                conditions.append(d.same.format(a="m.value1", b="u.value1"))
-            else:
-                conditions.append("m.number1 = u.number1")
+            conditions.append("u.first_id = m.first_id")
             continue
         every = aggregates(d, f"linear_path_id = {path}")
         columns += [f"{every[name]} AS p{i}_{name}" for name in _USES[op]]
@@ -328,14 +324,16 @@ def _of_shape(d: Dialect, number: int, signature: str, chains: bool) -> str:
     if lead is None:
         source = pivot
     else:
-        column = "value" if lead[1] == "=" else "number"
-        first = (
-            f"SELECT DISTINCT event_id, {column} AS {column}1\n"
-            f"FROM path_value WHERE linear_path_id = {lead[0]} AND {column} IS NOT NULL"
+        path, op = lead
+        column = "value" if op == "=" else "number"
+        same = d.same.format(a="f.value", b="v.value") if op == "=" else "f.number = v.number"
+        source = (
+            "SELECT DISTINCT v.event_id, f.first_id\nFROM path_value v\n"
+            f"JOIN unroll_first f ON f.linear_path_id = {path} AND f.op = '{op}' AND {same}\n"
+            f"WHERE v.linear_path_id = {path} AND v.{column} IS NOT NULL"
         )
-        source = first
         if pivot:
-            source = f"SELECT f.{column}1, r.*\nFROM (\n{_indent(first)}\n) AS f JOIN (\n{_indent(pivot)}\n) AS r"
+            source = f"SELECT f.first_id, r.*\nFROM (\n{_indent(source)}\n) AS f JOIN (\n{_indent(pivot)}\n) AS r"
             source += " ON r.event_id = f.event_id"
     joined = "\n    AND ".join(conditions)
     more = ", u.chain_id, u.final" if chains else ""
@@ -348,13 +346,15 @@ def _unrolled(d: Dialect, layout: Layout) -> str:
     others = f"u.shape NOT IN ({own})" if own else "TRUE"
     equal = (
         "SELECT v.event_id, u.* FROM path_equal v\n"
-        "JOIN predicate_unroll u ON u.path1 = v.linear_path_id AND u.op1 = v.op"
-        f" AND {d.same.format(a='u.value1', b='v.value')} AND u.number1 = v.number\nWHERE {others}"
+        "JOIN unroll_first f ON f.linear_path_id = v.linear_path_id AND f.op = v.op"
+        f" AND {d.same.format(a='f.value', b='v.value')} AND f.number = v.number\n"
+        f"JOIN predicate_unroll u ON u.first_id = f.first_id\nWHERE {others}"
     )
     test = _case(_tests(d, "v.", "u.value1", "u.number1"), "u.op1")
     other = (
         "SELECT v.event_id, u.* FROM path_summary v\n"
-        f"JOIN predicate_unroll u ON u.path1 = v.linear_path_id AND u.op1 NOT IN {_EQUAL}\nWHERE {others} AND {test}"
+        "JOIN predicate_unroll u ON u.path1 = v.linear_path_id AND u.first_id = 0\n"
+        f"WHERE {others} AND {test}"
     )
     body = f"{equal}\nUNION ALL\n{other}"
     for i in range(2, layout.unroll + 1):

@@ -18,6 +18,7 @@ TABLES = (
     "query_alternative",
     "query_predicate",
     "predicate_unroll",
+    "unroll_first",
     "query_branch_point",
     "reference_value",
     "tagpath_map",

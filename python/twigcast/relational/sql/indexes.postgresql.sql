@@ -5,7 +5,9 @@ CREATE INDEX query_alternative_number ON query_alternative (number);
 -- A digest stands in for a constant: an index entry is bounded, a constant is not.
 CREATE INDEX query_predicate_lookup ON query_predicate (pre_id, linear_path_id, op, md5(value), number);
 CREATE INDEX query_predicate_chain ON query_predicate (chain_id);
-CREATE INDEX predicate_unroll_lookup ON predicate_unroll (path1, op1, md5(value1), number1);
+CREATE INDEX unroll_first_lookup ON unroll_first (linear_path_id, op, md5(value), number);
+CREATE INDEX predicate_unroll_first ON predicate_unroll (first_id);
+CREATE INDEX predicate_unroll_other ON predicate_unroll (path1) WHERE first_id = 0;
 CREATE INDEX predicate_unroll_sub ON predicate_unroll (sub_id);
 CREATE INDEX query_branch_point_sub ON query_branch_point (sub_id);
 CREATE INDEX query_branch_point_info ON query_branch_point (br_info_id);
