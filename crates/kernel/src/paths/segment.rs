@@ -78,9 +78,13 @@ struct Record {
 }
 
 const LAST: u32 = 1 << 31;
+/// Records of a state that are looked at one by one; among more of them (values, mostly) what is wanted is searched.
+const NEAR: usize = 16;
 
 pub struct Segment {
     records: Vec<Record>,
+    /// Where the states with more than `NEAR` records start and end, ascending.
+    wide: Vec<(u32, u32)>,
     pub root: Entry,
     pub root_descendant: Entry,
 }
@@ -150,8 +154,12 @@ impl Segment {
             i += 1;
         }
         let mut records = Vec::with_capacity(off as usize);
+        let mut wide = vec![];
         for n in &nodes {
             for (first, count) in [(n.first, n.children), (n.first + n.children, n.descendants)] {
+                if count as usize > NEAR {
+                    wide.push((records.len() as u32, records.len() as u32 + count));
+                }
                 for k in 0..count {
                     let c = &nodes[(first + k) as usize];
                     let test = c.test | if k + 1 == count { LAST } else { 0 };
@@ -159,7 +167,7 @@ impl Segment {
                 }
             }
         }
-        Segment { records, root: nodes[0].entry, root_descendant: nodes[0].descendant }
+        Segment { records, wide, root: nodes[0].entry, root_descendant: nodes[0].descendant }
     }
 
     fn node(lo: u32, hi: u32, depth: u32, test: Sym) -> Node {
@@ -177,7 +185,7 @@ impl Segment {
     }
 
     pub fn bytes(&self) -> usize {
-        self.records.len() * std::mem::size_of::<Record>()
+        self.records.len() * std::mem::size_of::<Record>() + self.wide.len() * 8
     }
 
     /// Calls `f` for each transition of the active state that the input takes. Records of a state are sorted by
@@ -203,6 +211,21 @@ impl Segment {
                 return;
             }
             i += 1;
+            if i - e.off as usize >= NEAR {
+                match self.ahead(e.off, i, test, input) {
+                    Some(next) => i = next,
+                    None => return,
+                }
+            }
         }
+    }
+
+    /// Where a wide state, from record `i` on, may have the next test after `done` that the input takes.
+    fn ahead(&self, off: u32, i: usize, done: Sym, input: &Input) -> Option<usize> {
+        let wide = self.wide.binary_search_by_key(&off, |w| w.0).ok()?;
+        let end = self.wide[wide].1 as usize;
+        let next = [input.sym, input.any, input.also].into_iter().filter(|&t| t != NONE && t > done).min()?;
+        let found = i + self.records[i..end].partition_point(|r| r.test & !LAST < next);
+        (found < end).then_some(found)
     }
 }

@@ -1,7 +1,8 @@
 //! Making nodes: the state sets of a tag path seen for the first time, and what it accepts.
 
 use super::{flag, Cold, Hot, NodeId, Run, Trie, BYPASS, DEAD};
-use crate::names::{is_element, Sym};
+use crate::names::{is_element, is_value, Sym};
+use crate::paths::align;
 use crate::paths::index::PathIndex;
 use crate::paths::segment::{Input, ATTRIBUTES, LEAVES, VALUES};
 use crate::paths::sets::{SetId, EMPTY};
@@ -11,6 +12,8 @@ use crate::paths::NONE;
 const FOLD: usize = 4;
 /// How far up to look for what a node need not deliver itself: far enough for messages people write.
 const ANCESTORS: usize = 32;
+/// States, or subscriptions of a path, that are quicker asked each time than remembered.
+const FEW: usize = 8;
 
 impl Trie {
     #[inline(never)]
@@ -19,6 +22,9 @@ impl Trie {
             return DEAD;
         }
         if cur != BYPASS {
+            if is_value(sym) && self.look_up(index, cur, sym) {
+                return DEAD;
+            }
             if self.admits(cur, sym) {
                 return self.make(index, cur, sym);
             }
@@ -33,6 +39,42 @@ impl Trie {
             }
         });
         BYPASS
+    }
+
+    /// The paths that end on a value of the current node, found without making a node for it: there may be as many
+    /// values as messages, and one that a message in ten thousand has is not worth the memory. False where that would
+    /// cost more than what the node would remember: many states to ask, or many subscriptions.
+    fn look_up(&mut self, index: &PathIndex, cur: NodeId, sym: Sym) -> bool {
+        self.ensure_sets(index, cur);
+        let c = self.cold[cur as usize];
+        let (sets, segment, late) = (&self.sets, &self.segment, &mut self.run.late);
+        let groups = &self.refs[c.g0 as usize..c.o0 as usize];
+        if c.inherited & VALUES != 0 || groups.iter().map(|&g| sets.states(g).len()).sum::<usize>() > FEW {
+            return false;
+        }
+        let input = Input::new(&index.names, sym);
+        let first = late.len();
+        for &g in groups {
+            for &e in sets.states(g) {
+                segment.follow(e, &input, |t| late.extend((t.accept != NONE).then_some(t.accept)));
+            }
+        }
+        if !index.delta_is_empty() {
+            let tags = &mut self.scratch.tags;
+            tags.clear();
+            tags.extend_from_slice(self.scratch.way.to(&self.cold, cur));
+            tags.push(sym);
+            self.delta_work += tags.len();
+            index.delta_for(sym, |p| {
+                self.delta_work += tags.len();
+                late.extend(align::accepts(&index.names, index.steps(p), tags).then_some(p));
+            });
+        }
+        let few = late[first..].iter().all(|&p| index.refs(p) as usize <= FEW);
+        if !few {
+            late.truncate(first);
+        }
+        few
     }
 
     /// While the cache is less than half full everything enters; then only what comes twice; at the bound nothing.

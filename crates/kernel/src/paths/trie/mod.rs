@@ -2,6 +2,8 @@
 //! element costs one look-up, (trie node, symbol) -> trie node; a node knows the subscriptions it satisfies as
 //! intervals of positions. A tag path seen for the first time is worked out from factored state sets (`sets`), or,
 //! past the cache's bound, by direct simulation (`bypass`). It is the lazy determinisation of YFilter's automaton.
+//! A value that few subscriptions compare with gets no node and is looked up each time (`make`): values do not repeat as
+//! tag paths do.
 //!
 //! The trie is a cache owned by its caller: it follows a [`PathIndex`] and can always be thrown away.
 
@@ -117,7 +119,7 @@ struct Run {
     values: Vec<(NodeId, Sym)>,
     noted: Vec<Interval>,
     bypass: Bypass,
-    /// Paths found by the bypass.
+    /// Paths found without a node: by the bypass, or of a value. One may be there more than once.
     late: Vec<PathId>,
     path_stamp: Vec<u32>,
     /// What `Laminar::refine` is given.
@@ -132,6 +134,7 @@ struct Scratch {
     state_stamp: Vec<u32>,
     state_epoch: u32,
     way: Way,
+    tags: Vec<Sym>,
 }
 
 /// The way from the root element to a node. Asked for one node after another it does only what differs, so that a
