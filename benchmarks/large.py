@@ -102,7 +102,7 @@ def found_early(count: int) -> list[Subscription]:
         lambda: f"//item[@featured = 'yes'][.//keyword = '{rng.choice(WORDS)}']",
         lambda: f"/catalogue/item/{rng.choice(('name', 'price', 'description/p', 'description//keyword'))}",
     )
-    queries = [*FIXED, *(makers[i % len(makers)]() for i in range(count - len(FIXED)))]
+    queries = [*FIXED[:3], *(makers[i % len(makers)]() for i in range(count - 3))]
     return [Subscription(i, query) for i, query in enumerate(queries)]
 
 
