@@ -27,7 +27,8 @@ WORTH = 1 << 20
 """Bytes of a snapshot from which on sharing it is worth a daemon: to start one takes a second or two."""
 
 _here: dict[str, Engine] = {}
-_building = threading.Lock()
+building = threading.Lock()
+"""The environment is the session's; a stage copies it when it is built."""
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def preloading(context: SparkContext, path: str | None) -> Iterator[None]:
     if path is None or _size(path) < WORTH or not _is_ours(context):
         yield
         return
-    with _building:  # the environment is the session's; a stage copies it when it is built
+    with building:
         context.environment[VARIABLE] = path
         try:
             yield
