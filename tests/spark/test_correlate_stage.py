@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from random import Random
 
@@ -108,6 +109,7 @@ def test_the_state_of_an_endless_stream_stays_flat(spark: SparkSession, tmp_path
         rows = [(f"m{at}", at * SECOND, f"<a>{at % 7}</a>") for at in range(number * 10, number * 10 + 10)]
         text = "".join(json.dumps(dict(zip(("message", "time", "xml"), row, strict=True))) + "\n" for row in rows)
         (inbox / f"{number}.json").write_text(text)
+        os.utime(inbox / f"{number}.json", (1_700_000_000 + number,) * 2)  # the order in which they are read
     reader = spark.readStream.schema("message string, time long, xml string").option("maxFilesPerTrigger", 1)
     queries = {"q": "S/a->x FOLLOWED BY{x = y, 15} S/a->y"}
     results = correlate(messages(reader.json(str(inbox))), queries, buckets=1, lateness=0)
