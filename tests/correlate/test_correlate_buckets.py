@@ -14,7 +14,8 @@ from twigcast.correlation import SECOND
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.stages import correlate
-from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Standing, Stored, process, spread
+from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Stored, process
+from twigcast.spark.stages.standing import Standing, spread
 
 EXAMPLES = 300 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 40
 ALL = 1000 * SECOND

@@ -7,14 +7,17 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pipeline_files import Site
 from pyspark.sql import SparkSession
 
+from twigcast.delivery.dead import DeadLetters
 from twigcast.spark.pipeline import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("java")]
@@ -23,8 +26,8 @@ COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
 PAIRS = "SELECT <pair>{ $k }</pair> FROM in/a->x[k->k] FOLLOWED BY{k = l, 1 h} in/a->y[k->l] PUBLISH pairs"
 
 
-def site_of(folder: Path, max_files: int = 1000) -> Site:
-    site = Site(folder, max_files=max_files)
+def site_of(folder: Path, max_files: int = 1000, more: str = "") -> Site:
+    site = Site(folder, max_files=max_files, more=more)
     text = site.file.read_text().replace('path = "' + str(folder) + '/in"', f'path = "{folder}/in"\ntime = "/a/@t"')
     site.file.write_text(text)
     with site.store() as store:
@@ -74,6 +77,51 @@ def test_two_runs(spark: SparkSession, tmp_path: Path) -> None:
     assert [message for message, id in found if id == "later"] == ["later(009.xml,012.xml)"]
     keys |= {9: 0, 12: 0}
     assert Counter({k: n for k, n in found.items() if k[1] != "later"}) == wanted(keys)
+
+
+def until(holds: Callable[[], object], seconds: float = 180) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_while_it_runs(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Correlations come and go, messages come late, and the state reaches its bound."""
+    site = site_of(tmp_path, more='[correlations]\nlateness = "60 s"\nmax_state = 5000\n')
+    stop = threading.Event()
+    run = Run(site.settings, spark=spark, stop=stop)
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        put(site, 100, 1)
+        put(site, 101, 1)
+        until(lambda: site.in_lake()["pairs(100.xml,101.xml)", "pairs"])
+        with site.store() as store:
+            store.unsubscribe("pairs")
+            store.subscribe("in/a->x[k->k] FOLLOWED BY{k = l, INF} in/a->y[k->l]", id="later", subscriber="ann")
+        until(lambda: run.correlations.ended)
+        put(site, 102, 1)
+        put(site, 103, 1)
+        until(lambda: site.in_lake()["later(102.xml,103.xml)", "later"])
+        put(site, 1, 1)
+        letters = DeadLetters(site.settings.state.dead)
+        until(lambda: letters.letters())
+        assert [(letter.message, letter.reason) for letter in letters.letters()] == [("001.xml", "late")]
+        letters.close()
+        for number in range(110, 140):
+            put(site, number, number)
+        until(lambda: "'later' has the longest window" in caplog.text)
+        assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join(120)
+    correlated = {key: count for key, count in site.in_lake().items() if key[1] != "all"}
+    assert correlated == {
+        ("pairs(100.xml,101.xml)", "pairs"): 1,
+        ("pairs(100.xml,101.xml)", "ones"): 1,
+        ("later(102.xml,103.xml)", "later"): 1,
+    }
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from random import Random
 
@@ -99,3 +100,23 @@ def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Pat
     assert sorted(r.message for r in made) == sorted(
         f"pairs({','.join(ids)})" for id, ids, _ in expected(rows) if id == "made"
     )
+
+
+def test_the_state_of_an_endless_stream_stays_flat(spark: SparkSession, tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    for number in range(8):
+        rows = [(f"m{at}", at * SECOND, f"<a>{at % 7}</a>") for at in range(number * 10, number * 10 + 10)]
+        text = "".join(json.dumps(dict(zip(("message", "time", "xml"), row, strict=True))) + "\n" for row in rows)
+        (inbox / f"{number}.json").write_text(text)
+        os.utime(inbox / f"{number}.json", (1_700_000_000 + number,) * 2)  # the order in which they are read
+    reader = spark.readStream.schema("message string, time long, xml string").option("maxFilesPerTrigger", 1)
+    queries = {"q": "S/a->x FOLLOWED BY{x = y, 15} S/a->y"}
+    results = correlate(messages(reader.json(str(inbox))), queries, buckets=1, lateness=0)
+    writer = results.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+    query.awaitTermination()
+    # the state of a micro-batch goes when its window has passed: three are there beside what the state says of itself
+    sizes = [one["stateOperators"][0]["numRowsTotal"] for one in query.recentProgress if one["numInputRows"]]
+    assert len(sizes) == 8 and sizes[3:] == [sizes[3]] * 5, sizes
+    assert spark.read.parquet(str(tmp_path / "out")).count() == sum(min(at // 7, 2) for at in range(80))

@@ -16,6 +16,7 @@ from twigcast.config.environment import Expansion, Key
 from twigcast.config.errors import ConfigError, problems_of
 from twigcast.config.models import (
     ArchiveSettings,
+    CorrelationSettings,
     LimitSettings,
     MetricsSettings,
     Pipeline,
@@ -40,6 +41,7 @@ __all__ = [
     "AnyStream",
     "ArchiveSettings",
     "ConfigError",
+    "CorrelationSettings",
     "Directory",
     "DirectorySink",
     "Kafka",

@@ -114,6 +114,15 @@ class ArchiveSettings(Section):
     path: LocalPath
 
 
+class CorrelationSettings(Section):
+    """``[correlations]``: what is kept of messages for those that may join with them."""
+
+    lateness: Duration | None = None
+    """How much older than the newest message one may be; without it, as much as the longest window."""
+    max_state: Size = 1 << 30
+    """Memory of a worker; beyond it the oldest messages are forgotten before their time, with a warning."""
+
+
 class SparkSettings(Section):
     """``[spark]``: how Spark runs; the command line's options come first."""
 
@@ -164,6 +173,7 @@ class Pipeline(Section):
     limits: LimitSettings = LimitSettings()
     metrics: MetricsSettings = MetricsSettings()
     archive: ArchiveSettings | None = None
+    correlations: CorrelationSettings = CorrelationSettings()
     spark: SparkSettings = SparkSettings()
     streams: dict[Name, AnyStream] = Field(min_length=1)
     publishers: dict[Name, PublisherSettings] = Field(default_factory=dict)

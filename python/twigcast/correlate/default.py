@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twigcast import _kernel
 from twigcast.correlate.encode import Key, encoded, in_order, key_of
@@ -163,6 +165,27 @@ class Default:
         ]
         return taken, results
 
+    def push_many(
+        self, streams: list[str], times: list[int], labels: list[bytes], xml: list[bytes]
+    ) -> Iterator[tuple[int, bool, list[Found], MessageError | None]]:
+        """As ``push`` for messages that nobody derived, in order: (place, in time, found, refusal) of those of which
+        there is something to tell."""
+        by_route, routes = self.columns(streams, [False] * len(streams))
+        columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
+        rows, found, names, texts = map(pa.array, self.kernel.push_column(by_route, routes, *columns, self._limits))
+        late, errors = rows.field("late"), rows.field("error")
+        kept = [Kept(*one) for one in zip(names.to_pylist(), texts.to_pylist(), strict=True)]
+        results: dict[int, list[Found]] = {}
+        parts = (found.field(name).to_pylist() for name in ("row", "messages", "nodes", "subscribers"))
+        for row, places, nodes, numbers in zip(*parts, strict=True):
+            messages, shown = tuple([kept[place] for place in places]), tuple(nodes)
+            results.setdefault(row, []).extend(Found(number, messages, shown) for number in numbers)
+        told = set(results) | set(pc.indices_nonzero(late).to_pylist())
+        told.update(pc.indices_nonzero(errors.is_valid()).to_pylist())
+        for row in sorted(told):
+            error = errors[row].as_py()
+            yield row, not late[row].as_py(), results.get(row, []), None if error is None else _refusal(**error)
+
     def too_much(self) -> tuple[int, int] | None:
         """How many messages have been forgotten before their time since the last call, and the subscription that keeps
         them longest."""
@@ -227,5 +250,5 @@ def warn_of_eviction(count: int, subscription: object, max_bytes: int) -> None:
         f"{count:,} messages were forgotten before their time: the state would take more than {max_bytes:,} bytes;"
         f" {subscription!r} has the longest window",
         StateWarning,
-        stacklevel=3,
+        stacklevel=4,
     )

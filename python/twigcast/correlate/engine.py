@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import logging
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from twigcast.correlate.output import render
 from twigcast.correlate.reference import derived_id
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
@@ -29,6 +29,8 @@ from twigcast.transform.nodes import Message
 
 STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 MessageId = str | int
+AT_ONCE = 1024
+"""Messages that go to the kernel together."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -101,6 +103,8 @@ class Correlations:
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
         self.backend = _backend(strategy, lateness, max_bytes, self.limits)
+        self.on_eviction: Callable[[int, SubscriptionId | None, int], None] = warn_of_eviction
+        """Called with how many messages were forgotten, who has the longest window, and ``max_bytes``."""
         self._of: dict[SubscriptionId, Correlation] = {}
         self._numbers: dict[SubscriptionId, int] = {}
         self._ids: dict[int, SubscriptionId] = {}
@@ -158,10 +162,7 @@ class Correlations:
         with self._lock:
             results: list[Correlated] = []
             derived: list[Derived] = []
-            if not stream:
-                named = [one for one in self._read if one and one not in self._published]
-                stream = named[0] if len(named) == 1 else ""
-            taken, found = self.backend.push(stream, False, time, _label(id, time), xml)
+            taken, found = self.backend.push(self._stream(stream), False, time, _label(id, time), xml)
             pending = deque(self._made(found, results))
             while pending:
                 one = pending.popleft()
@@ -174,6 +175,42 @@ class Correlations:
                 pending += self._made(found, results)
             self._warn()
         return Outcome(results, derived, not taken)
+
+    def publish_all(
+        self, messages: Sequence[tuple[bytes, MessageId, int, str]]
+    ) -> Iterator[tuple[int, Outcome | TwigcastError]]:
+        """As ``publish`` for (XML, id, time, stream) one after another: what came of those of which something did, by
+        their places. Quicker, unless correlations read what others publish."""
+        if self._published or not isinstance(self.backend, Default):
+            for place, (xml, id, time, stream) in enumerate(messages):
+                try:
+                    outcome = self.publish(xml, id=id, time=time, stream=stream)
+                except TwigcastError as error:
+                    yield place, error
+                    continue
+                if outcome.results or outcome.derived or outcome.late:
+                    yield place, outcome
+            return
+        for start in range(0, len(messages), AT_ONCE):
+            some = messages[start : start + AT_ONCE]
+            with self._lock:
+                streams = [self._stream(stream) for _, _, _, stream in some]
+                labels = [_label(id, time) for _, id, time, _ in some]
+                times, texts = [time for _, _, time, _ in some], [xml for xml, _, _, _ in some]
+                told: list[tuple[int, Outcome | TwigcastError]] = []
+                for place, taken, found, refusal in self.backend.push_many(streams, times, labels, texts):
+                    results: list[Correlated] = []
+                    self._made(found, results)
+                    told.append((start + place, refusal or Outcome(results, [], not taken)))
+                self._warn()
+            yield from told
+
+    def _stream(self, name: str) -> str:
+        """What a message is on that names no stream: the one that correlations read, if they name but one."""
+        if name:
+            return name
+        named = [one for one in self._read if one and one not in self._published]
+        return named[0] if len(named) == 1 else ""
 
     def _made(self, found: list[Found], results: list[Correlated]) -> list[Derived]:
         """Appends the results; answers what is published of them."""
@@ -207,7 +244,7 @@ class Correlations:
         forgotten = self.backend.too_much()
         if forgotten is not None:
             count, number = forgotten
-            warn_of_eviction(count, self._ids.get(number), self.max_bytes)
+            self.on_eviction(count, self._ids.get(number), self.max_bytes)
 
     def stats(self) -> dict[str, Any]:
         """Counts: messages, late, stored, bytes, expired, evicted, …"""

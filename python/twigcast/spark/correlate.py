@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,15 +27,17 @@ from twigcast.spark.stages.correlate import (
     Blob,
     Buckets,
     Incoming,
-    Standing,
     Stored,
     process,
-    spread,
 )
+from twigcast.spark.stages.preload import building
+from twigcast.spark.stages.standing import Ready, Shipped, Standing, spread
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+ENDLESS = 2**62
+"""Microseconds."""
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -63,17 +70,20 @@ def correlate(
     spark = messages.sparkSession
     if isinstance(subscriptions, Mapping):
         subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
-    standing = list(subscriptions)
-    check_streams({one.id: one.parsed() for one in standing})
+    standing = [Ready(one.id, one.digest, one.parsed()) for one in subscriptions]
+    check_streams({one.id: one.correlation for one in standing})
     count = buckets or int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     if count < 1:
         raise OptionError("bad-buckets", f"the number of buckets is {buckets}", hint="give 1 or more")
-    task = Buckets(spread(standing, count), lateness, max_state_bytes, limits or Limits())
+    by_bucket = spread(standing, count)
+    used = [number for number, some in enumerate(by_bucket) if some] or [0]
+    if lateness is None:  # the same for all buckets, whatever their windows
+        lateness = max((_span(one.correlation) for one in standing), default=0)
+    task = Buckets(_shipped(spark, by_bucket), lateness, max_state_bytes, limits or Limits(), used[0])
     name = f.lit("") if stream is None else f.col(stream) if isinstance(stream, str) else stream
     when = f.col(time)
     if isinstance(messages.schema[time].dataType, TimestampType):
         when = f.unix_micros(when)
-    used = [number for number, some in enumerate(task.standing) if some] or [0]
     rows = messages.select(
         name.alias("stream"), f.col(id).cast("string").alias("message"), when.alias("time"), f.col(xml).alias("xml")
     ).where("xml is not null and time is not null")
@@ -81,13 +91,43 @@ def correlate(
     grouped = rows.groupBy("bucket")
     if messages.isStreaming:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
-        found = grouped.transformWithStateInPandas(_processor(task), FOUND_SQL, "append", "None")
+        with _own_workers(spark, task):
+            found = grouped.transformWithStateInPandas(_processor(task), FOUND_SQL, "append", "None")
     else:
         found = grouped.applyInArrow(lambda key, table: _whole(task, key, table), FOUND_SQL)
     if everything:
         return found
     results = found.where(f.col("kind") == RESULT)
     return results.select("subscription", "messages", f.timestamp_micros("time").alias("time"), "payload")
+
+
+def _span(correlation: Correlation) -> int:
+    """How far apart the messages of a result can be."""
+    windows = [link.window for link in correlation.links]
+    return min(ENDLESS, sum(ENDLESS if window is None else window for window in windows))
+
+
+def _shipped(spark: SparkSession, buckets: Sequence[Sequence[Standing | Ready]]) -> Shipped:
+    """In files: a task of more than a megabyte Spark would broadcast, which stateful processors cannot read."""
+    folder = Path(tempfile.mkdtemp(prefix="twigcast-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shipped = Shipped.write(folder, buckets)
+    if not (spark.sparkContext.master or "").startswith("local"):
+        for path in shipped.files:
+            spark.sparkContext.addFile(path)
+    return shipped
+
+
+@contextmanager
+def _own_workers(spark: SparkSession, task: Buckets) -> Iterator[None]:
+    """Stages that are built inside have Python workers that no other stage gets: they keep what is dear to make."""
+    environment = spark.sparkContext.environment
+    with building:
+        environment["TWIGCAST_CORRELATIONS"] = task.run
+        try:
+            yield
+        finally:
+            del environment["TWIGCAST_CORRELATIONS"]
 
 
 def late(found: DataFrame) -> DataFrame:

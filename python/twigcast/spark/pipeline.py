@@ -272,8 +272,17 @@ class Run:
                     looked = time.monotonic()
                     fresh = [stream.start() for stream in self._redrive()] + self.correlations.follow()
                     queries += fresh
-                    running += fresh
-                running = [query for query in running if not query.awaitTermination(0.2 / len(running))]  # type: ignore[arg-type]
+                    running = [query for query in running + fresh if query not in self.correlations.ended]
+                for query in list(running):
+                    try:
+                        ended = query.awaitTermination(0.2 / len(running))  # type: ignore[arg-type]
+                    except PySparkException as error:
+                        fresh = self.correlations.again(query, error)
+                        queries += fresh
+                        running += fresh
+                        ended = True
+                    if ended:
+                        running.remove(query)
         except PySparkException as error:
             raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from twigcast.errors import OptionError
 from twigcast.spark.archive import archive_options, cache_folder
+from twigcast.spark.home import lean_home
 from twigcast.spark.java import find_java
 from twigcast.spark.stages.preload import DAEMON
 
@@ -77,7 +78,9 @@ def session(
     local = master.startswith("local")
 
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
-    options += archive_options(java, Path(_find_spark_home()), cache_folder())
+    home = Path(_find_spark_home())
+    home = lean_home(home, cache_folder()) if local else home
+    options += archive_options(java, home, cache_folder())
     options += QUICK if quick else ()
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(master).setAppName(app)
@@ -91,7 +94,7 @@ def session(
         conf.set(key, value)
 
     log_path = log or _log_for_this_run()
-    with log_path.open("ab") as printed, _environment(local, conf.get("spark.pyspark.python")):
+    with log_path.open("ab") as printed, _environment(local, home, conf.get("spark.pyspark.python")):
         try:
             # A session (in the sense of POSIX) of its own: Ctrl-C is for us to handle, the workers must not die of it.
             # The JVM ends when its standard input does, hence with us.
@@ -141,12 +144,13 @@ def _log_for_this_run() -> Path:
 
 
 @contextmanager
-def _environment(local: bool, python: str | None = None) -> Iterator[None]:
+def _environment(local: bool, home: Path, python: str | None = None) -> Iterator[None]:
     """Environment variables that PySpark reads while it starts, put back afterwards."""
     wanted = {"SPARK_LAUNCHER_OPTS": shlex.join([*QUICK, "-Xshare:auto"])}
     if local:
         # Spark asks for python3 of the PATH otherwise, which need not be the one that has Twigcast.
         wanted["PYSPARK_PYTHON"] = sys.executable
+        wanted["SPARK_HOME"] = str(home)
         root = str(Path(__file__).resolve().parents[2])
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     elif python is not None:

@@ -11,10 +11,8 @@ worker all of them. What a failed attempt did is never taken for what happened: 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,15 +20,14 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from twigcast.correlate.default import MAX_BYTES, Default
-from twigcast.correlate.engine import Correlated, Correlations, Derived
+from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Default
+from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome
 from twigcast.correlate.reference import derived_id
-from twigcast.correlation import Correlation
-from twigcast.errors import MessageError, TwigcastError
-from twigcast.lang.xscl import parse_correlation
+from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
+from twigcast.spark.stages.standing import Ready, Shipped, Standing
 
-RESULT, DERIVED, LATE = "result", "derived", "late"
+RESULT, DERIVED, LATE, REFUSED, EVICTED = "result", "derived", "late", "refused", "evicted"
 FOUND = pa.schema(
     [
         ("kind", pa.string()),
@@ -43,28 +40,15 @@ FOUND = pa.schema(
     ]
 )
 """A result has a subscription, messages, a time, a payload, and an id (``message``) made of its subscription and those
-of the messages; a derived message a stream, an id, a time and a payload; a late one the same but for the payload."""
+of the messages; a derived message a stream, an id, a time and a payload; one that came late, or is too much for
+correlations, the same but for the payload. What had to be forgotten names the subscription with the longest window, and
+counts the messages (``time``)."""
 FOUND_SQL = (
     "kind string, subscription string, stream string, message string, messages array<string>, time long, payload binary"
 )
 
 
-class Standing(NamedTuple):
-    """A correlation as it travels to workers."""
-
-    id: str
-    query: str | Correlation
-    namespaces: tuple[tuple[str, str], ...] = ()
-    default_namespace: str | None = None
-
-    def parsed(self) -> Correlation:
-        if isinstance(self.query, Correlation):
-            return self.query
-        return parse_correlation(self.query, dict(self.namespaces), self.default_namespace)
-
-    @property
-    def digest(self) -> str:
-        return hashlib.blake2b(repr(self[1:]).encode(), digest_size=8).hexdigest()
+Query = Standing | Ready
 
 
 class Incoming(NamedTuple):
@@ -78,36 +62,15 @@ class Incoming(NamedTuple):
 class Buckets:
     """All correlations and how they are run; pickled with each task."""
 
-    standing: tuple[tuple[Standing, ...], ...]
+    standing: tuple[tuple[Standing, ...], ...] | Shipped
     """By bucket."""
     lateness: int | None = None
     max_bytes: int = MAX_BYTES
     limits: Limits = field(default_factory=Limits)
+    teller: int = 0
+    """The bucket that tells of late messages: all see them."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Of this query of Spark: workers may outlive it."""
-
-
-def spread(standing: Iterable[Standing], buckets: int) -> tuple[tuple[Standing, ...], ...]:
-    """The correlations by bucket: those that read what others publish, with these. The same on every run."""
-    every = [(one, one.parsed()) for one in standing]
-    together: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while together.get(name, name) != name:
-            name = together[name]
-        return name
-
-    published = {parsed.publish for _, parsed in every if parsed.publish is not None}
-    for _, parsed in every:
-        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
-        for name in tied[1:]:
-            together[root(name)] = root(tied[0])
-    spread: list[list[Standing]] = [[] for _ in range(buckets)]
-    for one, parsed in every:
-        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
-        key = f"stream {root(tied[0])}" if tied else one.id
-        spread[zlib.crc32(key.encode()) % buckets].append(one)
-    return tuple(map(tuple, spread))
 
 
 # -- a bucket's state, whoever stores it
@@ -166,8 +129,13 @@ def process(task: Buckets, bucket: int, incoming: Iterable[Incoming], storage: S
     # What happens from here on is this attempt's, until it is known to have succeeded.
     held.token = ""
     before, _, _ = held.backend.position
-    for one in sorted(incoming, key=lambda one: (one.time, one.stream, one.message)):
-        yield from _rows(held.correlations, one, bucket)
+    ordered = sorted(incoming, key=lambda one: (one.time, one.stream, one.message))
+    messages = [(one.xml, one.message, one.time, one.stream) for one in ordered]
+    evicted: list[dict[str, Any]] = []
+    held.correlations.on_eviction = lambda count, id, _: evicted.append(_evicted(count, id))
+    for place, outcome in held.correlations.publish_all(messages):
+        yield from _rows(ordered[place], outcome, bucket == task.teller)
+    yield from evicted
     _, newest, oldest = held.backend.position
     added = held.backend.save(before)
     number = stored.last + 1
@@ -184,12 +152,12 @@ def process(task: Buckets, bucket: int, incoming: Iterable[Incoming], storage: S
     held.token, held.last = token, number
 
 
-def _rows(correlations: Correlations, one: Incoming, bucket: int) -> Iterator[dict[str, Any]]:
-    try:
-        outcome = correlations.publish(one.xml, id=one.message, time=one.time, stream=one.stream)
-    except (MessageError, TwigcastError):
-        return  # refused where messages are read, and a dead letter there
-    if outcome.late and bucket == 0:
+def _rows(one: Incoming, outcome: Outcome | TwigcastError, telling: bool) -> Iterator[dict[str, Any]]:
+    if isinstance(outcome, TwigcastError):
+        if outcome.code == TOO_MUCH:  # all else is refused where messages are read, and a dead letter there
+            yield {"kind": REFUSED, "stream": one.stream, "message": one.message, "time": one.time}
+        return
+    if outcome.late and telling:
         yield {"kind": LATE, "stream": one.stream, "message": one.message, "time": one.time}
     count: Counter[tuple[str, tuple[str | int, ...]]] = Counter()
     for result in outcome.results:
@@ -198,6 +166,10 @@ def _rows(correlations: Correlations, one: Incoming, bucket: int) -> Iterator[di
         yield _result(result, one.time, derived_id(id, result.messages, count[id, result.messages]))
     for derived in outcome.derived:
         yield _derived(derived)
+
+
+def _evicted(count: int, id: object) -> dict[str, Any]:
+    return {"kind": EVICTED, "subscription": str(id), "time": count}
 
 
 def _result(result: Correlated, time: int, id: str) -> dict[str, Any]:
@@ -240,9 +212,10 @@ def _current(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _H
 
 def _rebuilt(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _Held:
     """From the blobs. A query sees the messages since it came (SEMANTICS 24): it is added where it came in."""
-    since = _since(task.standing[bucket], stored.last + 1, storage)
-    coming: dict[int, list[Standing]] = {}
-    for one in task.standing[bucket]:
+    standing = task.standing[bucket]
+    since = _since(standing, stored.last + 1, storage)
+    coming: dict[int, list[Query]] = {}
+    for one in standing:
         coming.setdefault(max(since[one.id], stored.first), []).append(one)
     held = _Held(Correlations(lateness=task.lateness, max_bytes=task.max_bytes, limits=task.limits), "", 0)
     _take_in(held, range(stored.first, stored.last + 1), storage, coming, stored)
@@ -252,7 +225,7 @@ def _rebuilt(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _H
 
 
 def _take_in(
-    held: _Held, numbers: Iterable[int], storage: Storage, coming: Mapping[int, list[Standing]], stored: Stored
+    held: _Held, numbers: Iterable[int], storage: Storage, coming: Mapping[int, list[Query]], stored: Stored
 ) -> None:
     count = 0
     for number in numbers:
@@ -266,12 +239,12 @@ def _take_in(
     restored.append(count)
 
 
-def _add(held: _Held, standing: Iterable[Standing]) -> None:
+def _add(held: _Held, standing: Iterable[Query]) -> None:
     for one in standing:
         held.correlations.add(one.id, one.parsed())
 
 
-def _since(standing: Iterable[Standing], now: int, storage: Storage) -> dict[str, int]:
+def _since(standing: Iterable[Query], now: int, storage: Storage) -> dict[str, int]:
     """The micro-batch that each query came in with; kept in the state while the query is there."""
     text = storage.since()
     known: dict[str, list[Any]] = {} if text is None else json.loads(text)

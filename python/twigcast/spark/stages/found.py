@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.correlate.default import TOO_MUCH
 from twigcast.delivery import REPORT, LogPart, LogWriter
 from twigcast.spark.sources.messages import TIME
-from twigcast.spark.stages.correlate import DERIVED, LATE, RESULT
+from twigcast.spark.stages.correlate import DERIVED, LATE, REFUSED, RESULT
 from twigcast.spark.stages.deliver import DELIVERIES, MATCHES_AT_ONCE, deliveries_of
 from twigcast.spark.stages.live import Held, Version, held_at
 from twigcast.spark.stages.outcome import ERROR, outcomes
@@ -32,7 +33,8 @@ class DeliverFound:
             for batch in batches:
                 kinds = batch.column("kind")
                 self._results(batch.filter(pc.equal(kinds, RESULT)), part)
-                self._late(batch.filter(pc.equal(kinds, LATE)), part)
+                self._dead(batch.filter(pc.equal(kinds, LATE)), "late", part)
+                self._dead(batch.filter(pc.equal(kinds, REFUSED)), TOO_MUCH, part)
                 self._derived(batch.filter(pc.equal(kinds, DERIVED)), part)
         if any(part.report.values()):
             yield pa.RecordBatch.from_pylist([part.report], schema=REPORT)
@@ -51,10 +53,10 @@ class DeliverFound:
         ]
         part.write(_messages(rows), pa.RecordBatch.from_arrays(columns, schema=DELIVERIES))
 
-    def _late(self, rows: pa.RecordBatch, part: LogPart) -> None:
+    def _dead(self, rows: pa.RecordBatch, reason: str, part: LogPart) -> None:
         if len(rows):
-            reason = pa.repeat(pa.scalar("late"), len(rows))
-            columns = {"message": rows.column("message"), "time": _times(rows), "reason": reason}
+            reasons = pa.repeat(pa.scalar(reason), len(rows))
+            columns = {"message": rows.column("message"), "time": _times(rows), "reason": reasons}
             part.reject(pa.RecordBatch.from_pydict(columns))
 
     def _derived(self, rows: pa.RecordBatch, part: LogPart) -> None:

@@ -33,7 +33,8 @@ COMING = ".coming"
 """The end of the name of an empty file that says that a snapshot is being written; for a daemon that is early."""
 
 _here: dict[str, Engine] = {}
-_building = threading.Lock()
+building = threading.Lock()
+"""The environment is the session's; a stage copies it when it is built."""
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def preloading(context: SparkContext, path: str | None) -> Iterator[None]:
 
 @contextmanager
 def _named(context: SparkContext, path: str) -> Iterator[None]:
-    with _building:  # the environment is the session's; a stage copies it when it is built
+    with building:
         context.environment[VARIABLE] = path
         try:
             yield

@@ -1,0 +1,97 @@
+"""Correlations on their way to workers: spread over buckets, and in files, since a task cannot carry very many."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import pickle
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from twigcast.correlation import Correlation
+from twigcast.lang.xscl import parse_correlation
+
+
+class Standing(NamedTuple):
+    """A correlation as it was subscribed."""
+
+    id: str
+    query: str | Correlation
+    namespaces: tuple[tuple[str, str], ...] = ()
+    default_namespace: str | None = None
+
+    def parsed(self) -> Correlation:
+        if isinstance(self.query, Correlation):
+            return self.query
+        return parse_correlation(self.query, dict(self.namespaces), self.default_namespace)
+
+    @property
+    def digest(self) -> str:
+        return hashlib.blake2b(repr(self[1:]).encode(), digest_size=8).hexdigest()
+
+
+class Ready(NamedTuple):
+    """A correlation that has been parsed."""
+
+    id: str
+    digest: str
+    """Of what was parsed."""
+    correlation: Correlation
+
+    def parsed(self) -> Correlation:
+        return self.correlation
+
+
+def spread(standing: Iterable[Standing | Ready], buckets: int) -> tuple[tuple[Standing | Ready, ...], ...]:
+    """The correlations by bucket: those that read what others publish, with these. The same on every run."""
+    every = [(one, one.parsed()) for one in standing]
+    together: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while together.get(name, name) != name:
+            name = together[name]
+        return name
+
+    published = {parsed.publish for _, parsed in every if parsed.publish is not None}
+    for _, parsed in every:
+        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
+        for name in tied[1:]:
+            together[root(name)] = root(tied[0])
+    spread: list[list[Standing | Ready]] = [[] for _ in range(buckets)]
+    for one, parsed in every:
+        tied = [name for name in (*parsed.streams, parsed.publish) if name is not None and name in published]
+        key = f"stream {root(tied[0])}" if tied else one.id
+        spread[zlib.crc32(key.encode()) % buckets].append(one)
+    return tuple(map(tuple, spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """Correlations in files, one for each bucket."""
+
+    files: tuple[str, ...]
+
+    @classmethod
+    def write(cls, folder: Path, buckets: Sequence[Sequence[Standing | Ready]]) -> Shipped:
+        files = []
+        for number, some in enumerate(buckets):
+            # a name of its own, for on other machines all lie in one folder
+            path = folder / f"{folder.name}-{number}.correlations"
+            path.write_bytes(pickle.dumps(tuple(some), pickle.HIGHEST_PROTOCOL))
+            files.append(str(path))
+        return cls(tuple(files))
+
+    def __getitem__(self, bucket: int) -> tuple[Standing | Ready, ...]:
+        path = self.files[bucket]
+        data = Path(path if Path(path).exists() else Path(path).name).read_bytes()
+        collecting = gc.isenabled()
+        gc.disable()  # of so many new objects none is garbage, and looking for it takes most of the time
+        try:
+            found: tuple[Standing | Ready, ...] = pickle.loads(data)
+        finally:
+            if collecting:
+                gc.enable()
+        return found
