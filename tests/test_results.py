@@ -199,6 +199,21 @@ def test_results_are_cut_at_the_limits(query: str) -> None:
     assert [one.complete for one in exact.select(WIDE)] == [True, True]
 
 
+def test_the_limit_counts_what_is_given_and_not_what_stands_in_the_message() -> None:
+    engine = Engine(limits=Limits(max_result_bytes=4))
+    engine.add("/a/@long-name", id="attribute", result="fragments")
+    engine.add("/a/b/text()", id="text", result="fragments")
+    engine.add("/a/c/text()", id="longer", result="fragments")
+    engine.add("/a/d", id="element", result="fragments")
+    found = engine.select(b'<a long-name="1234"><b>&#x00041;BCD</b><c>&#60;A</c><d/></a>')
+    assert {one.id: (one.fragments, one.complete) for one in found} == {
+        "attribute": ([b"1234"], True),
+        "text": ([b"ABCD"], True),
+        "longer": ([], False),
+        "element": ([b"<d/>"], True),
+    }
+
+
 def test_hostile_messages_cost_no_more_than_their_size() -> None:
     engine = Engine()
     engine.add("//*", id="n", result="nodes")

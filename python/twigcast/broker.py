@@ -11,8 +11,8 @@ from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from twigcast.correlate.default import MAX_BYTES
-from twigcast.correlate.engine import Correlated, Correlations, Derived, check_correlation
+from twigcast.correlate.default import MAX_BYTES, TOO_MUCH
+from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
 from twigcast.errors import MessageError, OptionError
@@ -207,13 +207,27 @@ class Broker:
             found += [(message, one) for one in self._streams[stream].select(xml, failures=failures)]
         if len(self.correlations):
             at = self._now() if time is None else event_time(time)
-            outcome = self.correlations.publish(xml, id=message, time=at, stream=stream or "")
+            outcome = self._correlate(xml, message, at, stream or "", failures)
             found += [(message, one) for one in outcome.results]
             for made in outcome.derived:
                 if made.stream in self._streams:
                     found += [(made.id, one) for one in self._select(made, failures)]
         with self._lock:
             return [self._match(*one) for one in found]
+
+    def _correlate(
+        self, xml: bytes, message: str | int, at: int, stream: str, failures: list[Failure] | None
+    ) -> Outcome:
+        try:
+            return self.correlations.publish(xml, id=message, time=at, stream=stream)
+        except MessageError as error:
+            if error.code != TOO_MUCH:
+                raise
+            if failures is None:
+                _LOG.warning("%s joins with nothing: %s", message, error)
+            else:
+                failures += [Failure(id, error) for id in self.correlations.ids]
+            return Outcome([], [])
 
     def _select(self, made: Derived, failures: list[Failure] | None) -> list[Selected]:
         try:

@@ -437,6 +437,18 @@ class Engine:
             xml = pc.if_else(pa.array([row in rejected for row in range(len(xml))]), None, xml)
         return xml, rejected
 
+    def match_units(
+        self, xml: pa.Array, units: _kernel.Units, failed: list[tuple[int, MessageError]]
+    ) -> tuple[list[int], MessageError | None]:
+        """The numbers of the filters that some unit of a document satisfies, or what lies between them, and why it
+        cannot be read. The document is the first of a column. What could not be tried goes to ``failed``."""
+        numbers, error = units.match_one(xml, self._limits)
+        if error is not None:
+            return [], _error(error)
+        if self._residuals:
+            numbers = self._residuals.keep(xml[0].as_py(), numbers, self.limits, failed)
+        return numbers, None
+
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch, row by row.
 
@@ -604,8 +616,12 @@ def _with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
 
 def _check(error: _kernel.Error | None) -> None:
     if error is not None:
-        code, text, line, column, offset = error
-        raise MessageError(code, text, line=line, column=column, offset=offset)
+        raise _error(error)
+
+
+def _error(error: _kernel.Error) -> MessageError:
+    code, text, line, column, offset = error
+    return MessageError(code, text, line=line, column=column, offset=offset)
 
 
 def _together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -50,7 +50,7 @@ class Register:
         self._shapes: dict[Template, int] = {}
         self._paths: dict[Template, Coded] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
-        self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, bool], int] | None = None
+        self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, int | None], int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 

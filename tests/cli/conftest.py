@@ -29,7 +29,7 @@ def run(
 
     def run(*arguments: str | Path, stdin: str | bytes = "") -> Done:
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
         monkeypatch.setattr(sys, "argv", ["twigcast", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             twigcast.cli.main()

@@ -69,6 +69,20 @@ def test_match_hands_large_and_compressed_files_over(run: Run, folder: Path, mon
     assert seen == ["a.xml", "a.xml.gz"]
 
 
+def test_a_folder_stands_for_its_files_and_stdin_may_be_compressed(run: Run, folder: Path) -> None:
+    (folder / "in" / "b").mkdir(parents=True)
+    for name in ("in/1.xml", "in/b/2.xml"):
+        (folder / name).write_bytes(DOCUMENT)
+    expected = run("match", "-s", "subs.txt", "in")
+    assert {json.loads(line)["message"] for line in expected.stdout.splitlines()} == {"in/1.xml", "in/b/2.xml"}
+    done = run("chunk", "match", "-s", "subs.txt", "in")
+    assert (done.stdout, done.returncode) == (expected.stdout, 0)
+    expected = run("match", "-s", "subs.txt", "-", stdin=DOCUMENT)
+    for command in (["match"], ["chunk", "match"]):
+        done = run(*command, "-s", "subs.txt", "-", stdin=gzip.compress(DOCUMENT))
+        assert (done.stdout, done.returncode) == (expected.stdout, 0), command
+
+
 def test_a_broken_file_gives_the_results_before_the_error(run: Run, folder: Path) -> None:
     whole = run("match", "-s", "subs.txt", "bad.xml")
     done = run("chunk", "match", "-s", "subs.txt", "--batch-bytes", "1K", "bad.xml")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -111,3 +113,25 @@ def test_the_daemon_of_a_snapshot_that_is_gone_ends(engine: Engine, tmp_path: Pa
     finally:
         daemon.kill()
         daemon.communicate()
+
+
+def test_a_daemon_that_is_early_waits_while_the_snapshot_is_on_its_way(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.add("/a", id="a")
+    path = tmp_path / "some.snapshot"
+    mark = tmp_path / f"some.snapshot{preload.COMING}"
+    mark.touch()
+    early = threading.Thread(target=preload.preload, args=(str(path),))
+    early.start()
+    try:
+        early.join(0.2)
+        assert early.is_alive()
+        engine.save(path)
+        early.join(30)
+        assert not early.is_alive()
+        found = preload.preloaded(str(path))
+        assert found is not None and found.match(b"<a/>") == ["a"]
+    finally:
+        mark.unlink()
+        early.join()
+        gc.unfreeze()

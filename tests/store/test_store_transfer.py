@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from twigcast.store import Store, StoreError, export_jsonl, import_jsonl
+from twigcast.store.records import PublisherRecord
 from twigcast.subscriptions import SubscriptionFileError
 
 
@@ -37,6 +38,22 @@ FULL = {
     "max_delay": "5 m",
     "state": "paused",
 }
+
+
+def test_what_no_publisher_of_a_stream_can_send_is_refused(store: Store) -> None:
+    text = "<!ELEMENT order (item*)><!ELEMENT item (#PCDATA)>"
+    store.put_publisher(PublisherRecord("shop", "orders", text, "dtd"))
+    right = [{"id": f"r{n}", "query": f'/order[item = "{n}"]', "stream": "orders"} for n in range(4)]
+    wrong = [{"id": f"w{n}", "query": f'/order[itm = "{n}"]', "stream": "orders"} for n in range(4)]
+    with pytest.raises(SubscriptionFileError) as caught:
+        import_jsonl(store, lines(*right, *wrong, {"id": "x", "query": "/order[", "stream": "orders"}))
+    assert [line for line, _ in caught.value.problems] == [5, 6, 7, 8, 9]
+    assert [error.code for _, error in caught.value.problems[:4]] == ["never-matches"] * 4
+    assert caught.value.problems[1][1].source == '/order[itm = "1"]'
+    assert len(store) == 0
+    # of other streams, and of all of them, nothing is known
+    others = [{**wrong[0], "stream": "other"}, {"id": "any", "query": "/order[itm]"}]
+    assert import_jsonl(store, lines(*right, *others)).added == 6
 
 
 def test_what_is_exported_can_be_imported(store: Store, tmp_path: Path) -> None:

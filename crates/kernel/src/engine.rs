@@ -222,14 +222,15 @@ impl Engine {
         self.changed.push(item);
     }
 
-    /// A shape: a program in its encoding, the ways to reach it, further paths that it needs, and whether these and the
-    /// one way decide it. Subscriptions of the shape are added by `add_rows`.
+    /// A shape: a program in its encoding, the ways to reach it, further paths that it needs, and how many of its first
+    /// steps must find a single node for these and the one way to decide it. Subscriptions of the shape are added by
+    /// `add_rows`.
     pub fn add_shape(
         &mut self,
         words: &[u32],
         access: Vec<Access>,
         guards: Vec<Access>,
-        exact: bool,
+        exact: Option<u32>,
     ) -> Result<u32, &'static str> {
         let program = Program::decode(words, &self.index.names)?;
         let known = |a: &Access| {
@@ -242,7 +243,7 @@ impl Engine {
         }
         self.has_patterns = true;
         self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
-        let exact = exact && access.len() == 1;
+        let exact = exact.filter(|&steps| access.len() == 1 && program.trunk(steps).is_some());
         Ok(self.store.add_shape(program, words, access, guards, exact))
     }
 
@@ -350,6 +351,7 @@ impl Engine {
         }
         let number = self.number();
         let id = self.tie(number, std::iter::once(path))[0];
+        self.index.hush(number);
         self.numbers[number as usize] = Number::Guard { path: id, users: 1 };
         self.guards.insert(id, number);
         number

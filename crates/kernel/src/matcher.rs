@@ -17,6 +17,10 @@ use crate::sorted::Sorter;
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
+mod units;
+
+pub use units::Units;
+
 /// What a thread needs to match messages: working memory, and the path cache.
 pub struct Matcher {
     reader: Reader,
@@ -110,31 +114,38 @@ impl Matcher {
         deliver: Deliver<'_>,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
-        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
         let from = out.len();
-        let read = match &mut self.paths {
-            Paths::Trie(trie) => {
-                trie.sync(index);
-                trie.begin();
-                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie)
-            }
-            Paths::Nfa(run, found) => {
-                run.reset(&engine.nfa);
-                found.begin(index);
-                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
-            }
-            Paths::Fsm(run, found) => {
-                run.reset();
-                found.begin(index);
-                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths)
-            }
-        };
+        let read = self.drive(engine, xml, limits, deliver, out, None);
         if read.is_err() {
             out.truncate(from);
         }
         read
+    }
+
+    fn drive(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        deliver: Deliver<'_>,
+        out: &mut Vec<u32>,
+        units: Option<&mut Units>,
+    ) -> Result<(), XmlError> {
+        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
+        match &mut self.paths {
+            Paths::Trie(trie) => {
+                trie.sync(index);
+                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie, units)
+            }
+            Paths::Nfa(run, found) => {
+                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
+            }
+            Paths::Fsm(run, found) => {
+                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
+                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
+            }
+        }
     }
 
     /// Late additions have cost more than `Engine::fold` would.
@@ -161,11 +172,16 @@ fn drive<P: PathMatcher>(
     deliver: Deliver<'_>,
     out: &mut Vec<u32>,
     paths: &mut P,
+    units: Option<&mut Units>,
 ) -> Result<(), XmlError> {
+    paths.begin(&engine.index);
     // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
     let results = matches!(deliver, Deliver::Results(_));
     let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
-    if engine.has_patterns || results {
+    if let Some(units) = units {
+        let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+        units.read(sink, reader, xml)
+    } else if engine.has_patterns || results {
         let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
         reader.read(xml, limits, &mut sink)
     } else {
@@ -176,6 +192,8 @@ fn drive<P: PathMatcher>(
 
 /// What the sink asks of a path engine.
 trait PathMatcher {
+    /// A message begins.
+    fn begin(&mut self, index: &PathIndex);
     fn open(&mut self, index: &PathIndex, sym: Sym);
     fn close(&mut self);
     fn is_dead(&self) -> bool {
@@ -195,6 +213,12 @@ trait PathMatcher {
         self.open(index, sym);
         self.close();
     }
+    /// The value of the current node. It may be looked at later, but not after `catch_up` or `deliver`.
+    #[inline(always)]
+    fn value(&mut self, index: &PathIndex, sym: Sym) {
+        self.leaf(index, sym);
+    }
+    fn catch_up(&mut self, _index: &PathIndex) {}
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>);
     fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
         let from = out.len();
@@ -211,6 +235,9 @@ trait PathMatcher {
 }
 
 impl PathMatcher for Trie {
+    fn begin(&mut self, _: &PathIndex) {
+        Trie::begin(self);
+    }
     #[inline(always)]
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         Trie::open(self, index, sym);
@@ -242,6 +269,13 @@ impl PathMatcher for Trie {
     #[inline(always)]
     fn leaf(&mut self, index: &PathIndex, sym: Sym) {
         Trie::leaf(self, index, sym);
+    }
+    #[inline(always)]
+    fn value(&mut self, index: &PathIndex, sym: Sym) {
+        Trie::value(self, index, sym);
+    }
+    fn catch_up(&mut self, index: &PathIndex) {
+        Trie::catch_up(self, index);
     }
     fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
         Trie::deliver(self, index, out);
@@ -312,6 +346,10 @@ struct NfaPaths<'a> {
 }
 
 impl PathMatcher for NfaPaths<'_> {
+    fn begin(&mut self, index: &PathIndex) {
+        self.run.reset(self.nfa);
+        self.found.begin(index);
+    }
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         self.run.open(self.nfa, &index.names, sym, |p| self.found.add(p));
     }
@@ -336,6 +374,10 @@ struct FsmPaths<'a> {
 }
 
 impl PathMatcher for FsmPaths<'_> {
+    fn begin(&mut self, index: &PathIndex) {
+        self.run.reset();
+        self.found.begin(index);
+    }
     fn open(&mut self, index: &PathIndex, sym: Sym) {
         self.run.open(self.fsms, &index.names, sym, |p| self.found.add(p));
     }
@@ -392,11 +434,11 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         let constants = &self.engine.constants;
         let id = nodes.constant(src, constants, node, value);
         if id != NO_CONSTANT {
-            self.paths.leaf(&self.engine.index, names::string_value(id));
+            self.paths.value(&self.engine.index, names::string_value(id));
         }
         if constants.has_numbers() {
             if let Some(id) = constants.find_number(number(nodes.value(src, node, value))) {
-                self.paths.leaf(&self.engine.index, names::number_value(id));
+                self.paths.value(&self.engine.index, names::number_value(id));
             }
         }
     }
@@ -503,7 +545,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
 
     fn finish(&mut self, src: &[u8]) {
         if matches!(self.deliver, Deliver::Nothing) {
-            return;
+            return self.paths.catch_up(&self.engine.index);
         }
         let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
         let Table { nodes, scratch, items, value, candidates, changes, collector, sorter, .. } = self.table;
@@ -519,8 +561,17 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         self.paths.deliver(index, items);
         let from = self.out.len();
         candidates.begin(self.engine.bound(), self.engine.changed.since(changes));
-        for &item in &*items {
-            if candidates.reach(store, item, |item| self.engine.item(item)) {
+        self.paths.mark();
+        let paths = &*self.paths;
+        for (i, &item) in items.iter().enumerate() {
+            // what is known of them lies apart, and it is known well ahead which come
+            if let Some(&later) = items.get(i + 24) {
+                candidates.expect(later);
+            }
+            if let Some(&soon) = items.get(i + 12) {
+                paths.expect(candidates.guard(soon));
+            }
+            if candidates.reach(store, item, |item| self.engine.item(item), |guard| paths.has(guard)) {
                 self.out.push(item);
             }
         }
@@ -533,8 +584,6 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         }
         let message = Message { src, nodes, names: &index.names, constants };
         if check {
-            self.paths.mark();
-            let paths = &*self.paths;
             candidates.check(message, |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
             for b in candidates.stored(store, |guard| paths.has(guard)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);

@@ -140,7 +140,7 @@ impl Engine {
             numbers[i] = number as u32;
             words.push(shape.words.len() as u32);
             words.extend(&shape.words);
-            words.push(shape.exact as u32);
+            words.push(shape.exact.map_or(0, |steps| steps + 1));
             for list in [&shape.access, &shape.guards] {
                 words.push(list.len() as u32);
                 for a in list {
@@ -189,7 +189,7 @@ impl Engine {
         while !words.is_empty() {
             let len = take_one(&mut words)?;
             let program = take(&mut words, len as usize)?;
-            let exact = take_one(&mut words)? == 1;
+            let exact = take_one(&mut words)?.checked_sub(1);
             let (access, guards) = (Self::open_access(&mut words)?, Self::open_access(&mut words)?);
             let shared = guards.iter().filter(|g| g.slot.is_none()).count();
             let shape = self.add_shape(program, access, guards, exact)?;
@@ -284,6 +284,7 @@ impl Engine {
                 Number::Free | Number::Bucket(_) => continue,
                 Number::Guard { path, .. } => {
                     self.guards.insert(path, number);
+                    self.index.hush(number);
                     continue;
                 }
                 Number::Paths(_) | Number::Row { .. } => self.subscriptions += 1,

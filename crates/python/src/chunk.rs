@@ -1,15 +1,17 @@
 //! Large documents for Python: the streaming reader alone, fragments of a scheme, and pieces.
 
-use crate::arrow::{export, ArrowData};
+use crate::arrow::{export, import, ArrowData};
+use crate::engine::{Engine, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::LargeBinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use twigcast_kernel::chunk::chunker::{self, Keep, Manner};
 use twigcast_kernel::chunk::pieces;
+use twigcast_kernel::matcher;
 use twigcast_kernel::names::{Names, ANY};
 use twigcast_kernel::xml::{Sink, Stream, Tag};
 
@@ -210,5 +212,51 @@ impl Pieces {
     #[getter]
     fn error(&self) -> Option<Error> {
         self.0.error().cloned().map(error)
+    }
+}
+
+/// Matches documents unit by unit.
+#[pyclass(frozen, module = "twigcast._kernel")]
+pub struct Units {
+    engine: Py<Engine>,
+    units: Vec<Keep>,
+    /// What threads have done with: each that matches takes one and gives it back.
+    idle: Mutex<Vec<matcher::Units>>,
+}
+
+#[pymethods]
+impl Units {
+    #[new]
+    fn new(engine: Py<Engine>, units: Vec<Vec<Step>>) -> PyResult<Units> {
+        let mut names = engine.get().write();
+        let units = units.into_iter().map(|steps| keep(names.names_mut(), 0, true, steps)).collect::<PyResult<_>>()?;
+        drop(names);
+        Ok(Units { engine, units, idle: Mutex::default() })
+    }
+
+    /// The numbers of the subscriptions that some unit of the document satisfies, or what lies between units, ascending,
+    /// or why it cannot be read. The document is the first of an Arrow column.
+    #[pyo3(signature = (column, limits=None))]
+    fn match_one(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Vec<u32>, Option<Error>)> {
+        let limits = self::limits(limits)?;
+        let column = import(column)?;
+        let rows = Rows::new(&column)?;
+        let xml = rows.get(0).unwrap_or_default();
+        let engine = self.engine.get();
+        Ok(py.detach(|| {
+            let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = idle().pop();
+            let mut units = taken.unwrap_or_else(|| matcher::Units::new(self.units.clone()));
+            let mut out = vec![];
+            let read =
+                engine.with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, &mut out));
+            idle().push(units);
+            (out, read.err().map(error))
+        }))
     }
 }

@@ -131,8 +131,15 @@ impl Engine {
     }
 
     /// A shape: its program; the access paths, each with its steps and the slot of its value (None: the path alone); the
-    /// guards likewise; and whether access path and guards alone decide it.
-    fn add_shape(&self, py: Python<'_>, program: Vec<u32>, access: Ways, guards: Ways, exact: bool) -> PyResult<u32> {
+    /// guards likewise; and how many of its first steps must find a single node for access path and guards to decide it.
+    fn add_shape(
+        &self,
+        py: Python<'_>,
+        program: Vec<u32>,
+        access: Ways,
+        guards: Ways,
+        exact: Option<u32>,
+    ) -> PyResult<u32> {
         let paths = |list: Ways| {
             list.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
         };
@@ -141,7 +148,7 @@ impl Engine {
     }
 
     /// The shapes by number, as `add_shape` took them.
-    fn shapes(&self, py: Python<'_>) -> Vec<(Vec<u32>, Ways, Ways, bool)> {
+    fn shapes(&self, py: Python<'_>) -> Vec<(Vec<u32>, Ways, Ways, Option<u32>)> {
         let ways = |list: &[Access]| list.iter().map(|a| (a.path.iter().map(|s| s.0).collect(), a.slot)).collect();
         py.detach(|| {
             let each = |s: &Shape| (s.words.to_vec(), ways(&s.access), ways(&s.guards), s.exact);
@@ -336,7 +343,7 @@ impl Engine {
         self.kernel.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
         self.kernel.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -344,7 +351,7 @@ impl Engine {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
+    pub(crate) fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
         if self.dirty.swap(false, Ordering::AcqRel) {
             self.write().settle();
         }

@@ -19,6 +19,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Check>()?;
     m.add_class::<chunk::Chunker>()?;
     m.add_class::<chunk::Pieces>()?;
+    m.add_class::<chunk::Units>()?;
     m.add_class::<join::Correlator>()?;
     shred::register(m)?;
     xml::register(m)?;

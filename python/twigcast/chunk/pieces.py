@@ -2,32 +2,31 @@
 
 A piece is a stretch of the document in the tags of the elements that are open around it, and never cuts through an
 element that an expression has to see whole. The kernel cuts pieces without reading them first, and matching them
-shows whether that was right (``crates/kernel/src/chunk/pieces.rs``), so that all is read once. An expression that has
-been found need not be looked for any more: most of a large document is matched against the few that remain.
+shows whether that was right (``crates/kernel/src/chunk/pieces.rs``), so that all is read once. In a piece, each such
+element is matched as if it were alone (``crates/kernel/src/matcher/units.rs``). An expression that has been found need
+not be looked for any more: most of a large document is matched against the few that remain.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
 from twigcast.chunk.scheme import Expression, Keep, Scheme
-from twigcast.engine import Engine, Subscription, SubscriptionId
+from twigcast.engine import Engine, SubscriptionId
 from twigcast.errors import MessageError
 from twigcast.limits import Limits
 
-PIECE = 8 << 20
-FEW = 64
-"""When this few expressions remain, an engine without those that were found is made each time one is."""
+PIECE = 1 << 20
+"""A piece has about this many bytes: it is read while the processor has it near."""
 
-_READER_CODES = frozenset(code for code, _ in _kernel.error_codes())
+_Result = tuple[set[int], MessageError | None, list[tuple[int, MessageError]]]
+"""What has been found, why the piece cannot be read, and what could not be tried."""
 
 
 def piecewise(scheme: Scheme) -> tuple[list[Expression], list[Keep]]:
@@ -46,13 +45,57 @@ def piecewise(scheme: Scheme) -> tuple[list[Expression], list[Keep]]:
     return expressions, list(dict.fromkeys(units))
 
 
-class _Wanted:
-    """The expressions that are looked for, for a while."""
+class Compiled:
+    """The expressions of a scheme that pieces decide, ready to be looked for in any number of documents."""
 
-    def __init__(self, remaining: Mapping[int, Subscription], limits: Limits) -> None:
+    def __init__(self, scheme: Scheme, limits: Limits) -> None:
+        self.expressions, units = piecewise(scheme)
+        self.limits = limits
+        self.units = [steps(unit) for unit in units]
         self.engine = Engine(limits=limits)
-        self.engine.add_many(remaining.values())
-        self.numbers = list(remaining)
+        self.engine.add_many(one.subscription for one in self.expressions)
+        self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
+
+    def kernel(self) -> _kernel.Engine:
+        """A copy of the engine's inside, from which may be removed what need not be looked for any more."""
+        return _kernel.Engine.open(self._saved)
+
+
+def compiled(scheme: Scheme, limits: Limits) -> Compiled:
+    """Made once for a scheme, as long as the limits are the same."""
+    made = scheme.memo.get("pieces")
+    if not isinstance(made, Compiled) or made.limits != limits:
+        made = scheme.memo["pieces"] = Compiled(scheme, limits)
+    return made
+
+
+class _Wanted:
+    """The expressions that are looked for in one document."""
+
+    def __init__(self, made: Compiled) -> None:
+        self._engine = made.engine
+        self._steps = made.units
+        self._numbers = [one.number for one in made.expressions]
+        self._places = {number: place for place, number in enumerate(self._numbers)}
+        self._dense = len(self._places)
+        self._use(made.kernel())
+
+    def _use(self, kernel: _kernel.Engine) -> None:
+        self._kernel = kernel
+        self._units = _kernel.Units(kernel, self._steps)
+
+    def remove(self, found: set[int]) -> None:
+        for number in found:
+            self._kernel.remove(self._places.pop(number))
+        # What is gone leaves gaps, which cost a little everywhere.
+        if found and len(self._places) <= self._dense * 3 // 4:
+            self._dense = len(self._places)
+            self._use(_kernel.Engine.open(pa.array(self._kernel.save())))
+
+    def match(self, xml: pa.Array) -> _Result:
+        failed: list[tuple[int, MessageError]] = []
+        found, error = self._engine.match_units(xml, self._units, failed)
+        return {self._numbers[number] for number in found}, error, [(self._numbers[n], why) for n, why in failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +109,13 @@ class Undecided:
 
 @dataclass(slots=True)
 class _Piece:
-    batch: pa.RecordBatch
+    xml: pa.Array
     content: slice
     guessed: bool
-    wanted: _Wanted
-    result: Future[Any] | None
+    result: Future[_Result] | None
 
     def bytes(self) -> bytes:
-        buffer = self.batch.column("xml").buffers()[2]
+        buffer = self.xml.buffers()[2]
         return memoryview(buffer)[self.content].tobytes()
 
 
@@ -86,26 +128,23 @@ class Pieces:
 
     def __init__(
         self,
-        expressions: Collection[Expression],
-        units: Iterable[Keep],
+        made: Compiled,
         *,
         pool: Executor | None = None,
         jobs: int = 1,
-        limits: Limits | None = None,
         piece_bytes: int = PIECE,
         max_document: int | None = None,
         window: int = WINDOW,
     ) -> None:
-        self._limits = limits or Limits()
-        self._remaining = {one.number: one.subscription for one in expressions}
+        limits = made.limits
+        self._remaining = {one.number for one in made.expressions}
         self._pool = pool
         self._most = jobs + 1 if pool else 0
-        target = max(1, min(piece_bytes, self._limits.max_bytes // 4))
-        whole = [steps(unit) for unit in units]
+        target = max(1, min(piece_bytes, limits.max_bytes // 4))
         max_total = max_document or UNBOUNDED
-        self._kernel = _kernel.Pieces(whole, target, self._limits.of_kernel(), min(window, target), max_total)
+        self._kernel = _kernel.Pieces(made.units, target, limits.of_kernel(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
-        self._wanted = _Wanted(self._remaining, self._limits)
+        self._wanted = _Wanted(made)
         self.found: set[int] = set()
         self.problems: dict[int, Undecided] = {}
         """By expression: why it could not be evaluated."""
@@ -135,39 +174,30 @@ class Pieces:
     def _start(self) -> None:
         for _, data, start, end, guessed in self._kernel.take():
             xml = pa.array(data)
-            batch = pa.RecordBatch.from_arrays([pa.array([0], pa.uint32()), xml], ["id", "xml"])
-            wanted = self._wanted
-            result = None if self._pool is None else self._pool.submit(wanted.engine.match_batch, batch)
-            self._pending.append(_Piece(batch, slice(start, end), guessed, wanted, result))
+            result = None if self._pool is None else self._pool.submit(self._wanted.match, xml)
+            self._pending.append(_Piece(xml, slice(start, end), guessed, result))
 
     def _settle(self) -> None:
         """Takes note of the first piece; if it was cut wrongly, it and all after it are cut anew."""
         piece = self._pending[0]
-        if piece.result is None:
-            piece.wanted = self._wanted
-            result = piece.wanted.engine.match_batch(piece.batch)
-        else:
-            result = piece.result.result()
-        error = result.column("error")[0].as_py()
-        if error is not None and piece.guessed and error["code"] in _READER_CODES:
+        found, error, failed = self._wanted.match(piece.xml) if piece.result is None else piece.result.result()
+        if error is not None and piece.guessed:
             contents = [one.bytes() for one in self._pending]
             self._pending.clear()
             self._kernel.reject(contents)
             self._start()
             return
-        if error is not None:  # it does not say of which expression
-            for number in self._remaining:
-                self.problems[number] = Undecided(number, error["code"], error["text"])
+        if error is not None:  # it can be read, but is too large, say: it does not say of which expression
+            failed = [(number, error) for number in self._remaining]
+        for number, why in failed:
+            self.problems[number] = Undecided(number, why.code, why.text)
         self._pending.popleft()
         self._kernel.settle()
-        numbers = result.column("matches")[0].as_py()
-        self._drop({piece.wanted.numbers[number] for number in numbers})
+        self._drop(found)
 
     def _drop(self, found: set[int]) -> None:
         """Looks no more for what has been found."""
-        found &= self._remaining.keys()
+        found &= self._remaining
         self.found |= found
-        for number in found:
-            del self._remaining[number]
-        if found and len(self._remaining) <= max(FEW, len(self._wanted.numbers) // 2):
-            self._wanted = _Wanted(self._remaining, self._limits)
+        self._remaining -= found
+        self._wanted.remove(found)

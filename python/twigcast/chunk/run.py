@@ -20,8 +20,8 @@ from twigcast import _kernel
 from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
 from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
 from twigcast.chunk.formula import All, Any, Formula, Found, Never
-from twigcast.chunk.pieces import Pieces, Undecided, piecewise
-from twigcast.chunk.scheme import Chunk, Expression, Fragment, Keep, Scheme
+from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled
+from twigcast.chunk.scheme import Chunk, Fragment, Scheme
 from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
 from twigcast.results import Selected
@@ -89,12 +89,13 @@ class _Run:
     def over(self, blocks: Iterable[bytes]) -> Report:
         options = self._options
         blocks, plain = _peek(self._guarded(blocks), options)
-        expressions, units = piecewise(self._scheme) if options.engine == "twigcast" and plain else ([], [])
+        made = compiled(self._scheme, options.limits) if options.engine == "twigcast" and plain else None
+        expressions = made.expressions if made is not None else []
         rest = without(self._scheme, {one.number for one in expressions})
         with ExitStack() as stack:
             pieces = chunker = None
-            if expressions:
-                pieces = self._pieces(expressions, units, stack)
+            if made is not None and expressions:
+                pieces = self._pieces(made, stack)
             if rest.fragments or rest.graph is not None or pieces is None:  # something has to read the document
                 chunker = self._chunker(rest)
             evaluation = stack.enter_context(Evaluation(rest, options))
@@ -120,16 +121,14 @@ class _Run:
         problems = {**(pieces.problems if pieces else {}), **evaluation.problems}
         return self._report(error, rest, chunker, problems)
 
-    def _pieces(self, expressions: list[Expression], units: list[Keep], stack: ExitStack) -> Pieces:
+    def _pieces(self, made: Compiled, stack: ExitStack) -> Pieces:
         options = self._options
         pool = stack.enter_context(ThreadPoolExecutor(options.jobs)) if options.jobs > 1 else None
         return Pieces(
-            expressions,
-            units,
+            made,
             pool=pool,
             jobs=options.jobs,
-            limits=options.limits,
-            piece_bytes=options.batch_bytes,
+            piece_bytes=min(PIECE, options.batch_bytes),
             max_document=options.max_document,
             window=options.window,
         )

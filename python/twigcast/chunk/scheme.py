@@ -15,7 +15,7 @@ All is plain data and pickles: Spark ships it to its workers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -140,6 +140,14 @@ class Scheme:
     answers: tuple[Answer, ...]
     notices: tuple[Notice, ...] = ()
     graph: ElementGraph | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @cached_property
+    def memo(self) -> dict[str, object]:
+        """What matching makes once for all documents. It stays here when the scheme is shipped."""
+        return {}
 
     @property
     def fragments(self) -> tuple[Chunk, ...]:

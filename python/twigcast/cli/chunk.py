@@ -14,7 +14,7 @@ from twigcast.chunk.filter import ENGINES
 from twigcast.chunk.run import Options, cores
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
-from twigcast.cli.inputs import as_json, printable
+from twigcast.cli.inputs import Unreadable, as_json, expand, printable
 from twigcast.cli.large import CHUNKS, LargeFiles, complaints, read_schema
 from twigcast.cli.options import OneOf, Size, format_option, limit_options, limits_from, namespace_options
 from twigcast.cli.progress import Progress
@@ -262,9 +262,10 @@ def match(
     namespaces: tuple[tuple[str, str], ...],
     **limits: int | None,
 ) -> None:
-    """Match large files, plain or compressed (gzip, Zstandard), - for stdin, against all subscriptions.
+    """Match large files, plain or compressed (gzip, Zstandard), against all subscriptions.
 
-    A file is read once, in parts; --max-bytes is the limit of a part, and of what must not be cut.
+    A folder stands for every file in it and below, - for stdin. A file is read once, in parts; --max-bytes is the limit
+    of a part, and of what must not be cut.
     """
     from twigcast.cli.match import Jsonl, Output, Table
     from twigcast.cli.selected import SelectedJsonl
@@ -284,14 +285,20 @@ def match(
     )
     for notice in files.scheme().notices:
         click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
-    progress = Progress(len(messages))
+    names = list(expand(messages))
+    progress = Progress(len(names))
     output: Output
     if format == "table":
         output = Table(file, files.selecting)
     else:
         output = SelectedJsonl(file, progress) if files.selecting else Jsonl(file, progress)
     matched = errors = False
-    for name in messages:
+    for name in names:
+        if isinstance(name, Unreadable):
+            errors = True
+            progress.say(f"{printable(name.name)}: unreadable: {name.reason}")
+            progress.advance(1)
+            continue
         report = files.match(name)
         matched |= bool(report.answers)
         output.add([name], files.record(report))

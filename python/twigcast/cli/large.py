@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,7 +29,10 @@ _SELECTED = pa.list_(pa.field("item", MATCH, nullable=False))
 
 def is_large(name: object, above: int) -> bool:
     """Whether a message is too large to be read in one piece, or compressed, which only large ones are."""
-    if not isinstance(name, str) or name == "-":
+    if name == "-":
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        return peek is not None and peek(len(ZSTD)).startswith((GZIP, ZSTD))
+    if not isinstance(name, str):
         return False
     try:
         path = Path(name)

@@ -36,6 +36,8 @@ class ParquetSink(Sink):
 
     kind: Literal["parquet"]
     path: LocalPath
+    compression: Literal["snappy", "zstd", "lz4", "gzip", "none"] = "snappy"
+    """Spark's own default; ``zstd`` makes files a third smaller, and takes twice the time."""
 
 
 class KafkaSink(Sink):

@@ -20,6 +20,10 @@ MAX_BYTES = 1 << 30
 """Memory for messages and their values."""
 
 
+TOO_MUCH = "too-much-to-correlate"
+"""The code of the error for a message that is well formed, and yet nothing that correlations can be tried with."""
+
+
 class StateWarning(UserWarning):
     """Messages had to be forgotten before their time."""
 
@@ -148,8 +152,7 @@ class Default:
             self.blocks.streams(stream, derived), route, time, label, xml, self._limits
         )
         if error is not None:
-            code, text, line, column, offset = error
-            raise MessageError(code, text, line=line, column=column, offset=offset)
+            raise _refusal(*error)
         if not found:
             return taken, []
         kept = [Kept(label, text) for label, text in zip(labels, texts, strict=True)]
@@ -211,6 +214,12 @@ class Default:
         routes = [self.blocks.route(name, flag) for name, flag in zip(streams, derived, strict=True)]
         by_route = [self.blocks.streams(name, flag) for name, flag in self.blocks.routes]
         return by_route, pa.array(routes, pa.uint32())
+
+
+def _refusal(code: str, text: str, line: int, column: int, offset: int) -> MessageError:
+    if code == "too-much-to-transform":  # the kernel's word: blocks are matched as transforms are
+        code, text = TOO_MUCH, "the message gives correlations more work than a message may"
+    return MessageError(code, text, line=line, column=column, offset=offset)
 
 
 def warn_of_eviction(count: int, subscription: object, max_bytes: int) -> None:

@@ -115,6 +115,10 @@ class Correlations:
     def __contains__(self, id: SubscriptionId) -> bool:
         return id in self._of
 
+    @property
+    def ids(self) -> list[SubscriptionId]:
+        return list(self._of)
+
     def parse(
         self, query: str, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
     ) -> Correlation:

@@ -18,9 +18,6 @@ MESSAGE_BYTES = 12
 SUBSCRIPTION_BYTES = 8
 """2^64 keys, which only the subscriptions of one message compete for."""
 
-_KEPT = 1 << 20
-_subscriptions: dict[str, str] = {}
-
 
 def message_keys(stream: str, messages: pa.Array) -> pa.Array:
     """One key per message id."""
@@ -34,30 +31,32 @@ def message_keys(stream: str, messages: pa.Array) -> pa.Array:
     return pa.array(keys, pa.string())
 
 
+def subscription_key(id: str) -> str:
+    return blake2b(id.encode(), digest_size=SUBSCRIPTION_BYTES).hexdigest()
+
+
 def subscription_keys(subscriptions: pa.Array) -> pa.Array:
-    """One key per subscription id; each distinct one is hashed once per process."""
+    """One key per subscription id; each distinct one is hashed once."""
     encoded = subscriptions.dictionary_encode()
-    if len(_subscriptions) > _KEPT:
-        _subscriptions.clear()
-    keys = [_subscriptions.get(id) or _subscription_key(id) for id in encoded.dictionary.to_pylist()]
+    keys = [subscription_key(id) for id in encoded.dictionary.to_pylist()]
     return pa.array(keys, pa.string()).take(encoded.indices)
 
 
 def delivery_ids(
-    stream: str, messages: pa.Array, rows: pa.Array, subscriptions: pa.Array, results: pa.Array | None = None
+    stream: str,
+    messages: pa.Array,
+    rows: pa.Array,
+    subscriptions: pa.Array,
+    results: pa.Array | None = None,
+    keys: pa.Array | None = None,
 ) -> pa.Array:
-    """One id per delivery of message ``messages[row]`` to a subscription; ``results`` number those of one pair."""
+    """One id per delivery of message ``messages[row]`` to a subscription; ``results`` number those of one pair,
+    ``keys`` are those of the subscriptions, where they are known."""
     heads = message_keys(stream, messages).take(rows)
-    tails = subscription_keys(subscriptions)
+    tails = subscription_keys(subscriptions) if keys is None else keys
     if results is None:
         return pc.binary_join_element_wise(heads, tails, "")
     # The first result has no suffix, so that an id does not depend on whether its subscription can have several.
     numbers = pc.fill_null(results, 0)
     suffixes = pc.if_else(pc.equal(numbers, 0), "", pc.binary_join_element_wise("-", numbers.cast(pa.string()), ""))
     return pc.binary_join_element_wise(heads, tails, suffixes, "")
-
-
-def _subscription_key(id: str) -> str:
-    key = blake2b(id.encode(), digest_size=SUBSCRIPTION_BYTES).hexdigest()
-    _subscriptions[id] = key
-    return key

@@ -114,8 +114,9 @@ class LogBatch:
             ):
                 # A row group of deliveries belongs to the row group of messages of the same number.
                 for group in range(messages.num_row_groups):
-                    body = one_batch(messages.read_row_group(group))
-                    for rows in deliveries.iter_batches(ROWS_AT_ONCE, row_groups=[group]):
+                    # In this thread: the other cores have messages to match.
+                    body = one_batch(messages.read_row_group(group, use_threads=False))
+                    for rows in deliveries.iter_batches(ROWS_AT_ONCE, row_groups=[group], use_threads=False):
                         yield Piece(body, rows)
 
     def deliveries(self) -> Iterator[pa.RecordBatch]:

@@ -101,7 +101,8 @@ class LogPart:
 
         ``messages``: ``message`` (string), ``xml``, and where known ``time`` and ``headers``. All of them count, and
         those with a delivery are kept. ``deliveries``: ``row`` (in ``messages``), ``subscription``, and where they
-        apply ``subscriber``, ``payload``, ``max_delay`` and ``result`` (the number among those of one pair).
+        apply ``subscriber``, ``payload``, ``max_delay``, ``result`` (the number among those of one pair), and ``key``
+        (the subscription's, as :func:`~twigcast.delivery.ids.subscription_key` has it).
         """
         self.counts.messages += len(messages)
         self.counts.bytes += pc.sum(pc.binary_length(messages.column("xml"))).as_py() or 0
@@ -111,12 +112,14 @@ class LogPart:
         rows = deliveries.column("row").cast(pa.int32())
         every = pa.array(range(len(messages)), pa.int32())
         used = pc.is_in(every, value_set=rows)
-        kept = self._conform(messages, MESSAGES).filter(used)
-        rows = pc.subtract(pc.cumulative_sum(used.cast(pa.int32())), pa.scalar(1, pa.int32())).take(rows)
+        kept = self._conform(messages, MESSAGES)
+        if not pc.all(used).as_py():  # or bodies would be copied for nothing
+            kept = kept.filter(used)
+            rows = pc.subtract(pc.cumulative_sum(used.cast(pa.int32())), pa.scalar(1, pa.int32())).take(rows)
         subscriptions = deliveries.column("subscription").cast(pa.string())
-        results = deliveries.column("result") if "result" in deliveries.schema.names else None
+        results, keys = (deliveries.column(n) if n in deliveries.schema.names else None for n in ("result", "key"))
         given = {
-            "delivery": delivery_ids(self.stream, kept.column("message"), rows, subscriptions, results),
+            "delivery": delivery_ids(self.stream, kept.column("message"), rows, subscriptions, results, keys),
             "row": rows,
             "subscription": subscriptions,
         }

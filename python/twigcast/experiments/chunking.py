@@ -35,6 +35,11 @@ loss. *Two threads* is how much sooner all fragments are done by two threads tha
 The paper's engine is Jaxen on a DOM, for one query at a time; libxml2 (through lxml) is of that kind. Ours looks at a
 document once for all queries, so that smaller documents with fewer queries each save it less; what chunking is for,
 with our engine, are documents that do not fit into memory (docs/chunking.md).
+
+The workloads are reconstructions, as neither documents nor queries were published: documents by the DTDs of A1 and A2,
+queries by the kinds that the paper names. How many elements and queries there are below each prefix was adjusted until
+the sizes of A1 and the prefixes of A3 came out. That these do shows what the algorithm does with such shares, and not
+that the paper's workloads had them; gains are to be compared by their trend.
 """
 
 

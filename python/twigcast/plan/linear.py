@@ -7,6 +7,7 @@ asked of every node on the way; ``or`` is several such paths.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from twigcast.pattern import And, Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
 from twigcast.plan.slots import Slot
@@ -67,33 +68,58 @@ def _filtered(last: Node, path: tuple[Step, ...], slot: Slot | None) -> list[Val
     return _below(last.filters[0], path)
 
 
-def conjunction(predicate: Predicate) -> list[ValuePath] | None:
-    """The paths that together decide the predicate on the document, or None if it takes more than that.
+class Conjunction(NamedTuple):
+    """Paths that together decide a predicate on the document, where it has one centre only."""
 
-    A path that must exist and another that must exist do so of the same node only if there is but one such node: the
-    document and the root element are the only ones known to be.
+    paths: list[ValuePath]
+    centre: int
+    """The steps that lead to the centre: if they find a single node, the paths decide. The document needs none."""
+
+
+def conjunction(predicate: Predicate) -> Conjunction | None:
+    """The paths that together decide the predicate, or None if it takes more than that.
+
+    A path that must exist and another that must exist do so of the same node if there is but one such node. The
+    document and the root element are known to be, and of one other node on the way a message can tell.
     """
-    found = _joined(predicate, ())
+    found, centre = _branches(predicate.twig) if isinstance(predicate, Exists) else (_joined(predicate, ()), 0)
     if found is None or not all(p.steps and _single(p.steps) and pathlike(p.steps) for p in found):
         return None
-    return list(dict.fromkeys(found))
+    return Conjunction(list(dict.fromkeys(found)), centre)
+
+
+def _branches(twig: Twig) -> tuple[list[ValuePath] | None, int]:
+    nodes, steps = twig.nodes, twig.steps
+    last = len(nodes) - 1
+    centres = [i for i, node in enumerate(nodes) if node.filters and (i < last or not _prolongs(node.filters))]
+    is_root = not nodes or (steps[0].axis == "child" and steps[0].kind == "element")
+    known = 1 if is_root and centres[:1] == [0] else 0
+    if len(centres) > known + 1:
+        return None, 0
+    parts = [_joined(filter, steps[: i + 1]) for i in centres for filter in nodes[i].filters]
+    end = centres[-1] + 1 if centres else 0
+    if end <= last:
+        parts.append(_only(_along(Twig(nodes[end:]), steps[:end], None)))
+    return _each(parts), 0 if len(centres) == known else end
 
 
 def _joined(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
-    match predicate:
-        case And(terms):
-            return _each([_joined(term, base) for term in terms])
-        case Exists(Twig((Node(step, filters), *rest))) if not base and step.axis == "child" and filters:
-            if step.kind != "element" or any(isinstance(f, Or) for f in filters):
-                return None
-            below = [_joined(filter, (step,)) for filter in filters]
-            if rest:
-                below.append(_along(Twig(tuple(rest)), (step,), None))
-            return _each(below)
-        case Or():
-            return None
-    one = _below(predicate, base)
-    return one if one is not None and len(one) == 1 else None
+    if isinstance(predicate, And):
+        return _each([_joined(term, base) for term in predicate.terms])
+    if isinstance(predicate, Exists) and not base:
+        found, centre = _branches(predicate.twig)
+        return None if centre else found
+    return _only(_below(predicate, base))
+
+
+def _prolongs(filters: tuple[Predicate, ...]) -> bool:
+    """Are the filters of the last node but further steps?"""
+    return len(filters) == 1 and not isinstance(filters[0], And)
+
+
+def _only(paths: list[ValuePath] | None) -> list[ValuePath] | None:
+    """Not if it is enough that one of several exists."""
+    return paths if paths is not None and len(paths) == 1 else None
 
 
 def _single(steps: tuple[Step, ...]) -> bool:

@@ -46,8 +46,8 @@ class Plan:
 
     guards: tuple[ValuePath, ...] = ()
     """Further paths that every message which satisfies the program has; they are looked up before it is run."""
-    exact: bool = False
-    """The one path and the guards decide the program."""
+    exact: int | None = None
+    """The one path and the guards decide the program if so many steps of it, its first, find a single node."""
 
     @property
     def is_node_set(self) -> bool:
@@ -87,14 +87,14 @@ def _pattern(
     paths = linear(program)
     if paths is not None and (values or all(path.slot is None for path in paths)):
         return Plan(tuple(paths), None, tuple(constants), residual, selects, pick)
-    parts = conjunction(program)
+    joined = conjunction(program)
     needed = needs(program, values=values)
     reach = access(needed)
-    exact = parts is not None and len(parts) - 1 <= MAX_GUARDS and len(reach) == 1 and reach[0] in parts
-    if not values and constants:
-        exact = False
-    if parts is not None and exact:
-        others = tuple(part for part in parts if part != reach[0])
+    exact = None
+    if joined and len(joined.paths) - 1 <= MAX_GUARDS and reach[1:] == () and reach[0] in joined.paths:
+        exact = joined.centre if values or not constants else None
+    if joined and exact is not None:
+        others = tuple(path for path in joined.paths if path != reach[0])
     else:
         others = guards(needs(program) if predicates == "inline" else needed, reach)
     if predicates == "inline":

@@ -6,13 +6,14 @@ grown to a fair part of the base, a new base takes their place: both cost what h
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.limits import Limits
@@ -28,6 +30,7 @@ from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
 if TYPE_CHECKING:
     from twigcast.store import Changes, SubscriptionRecord
 
+BASE = "base.snapshot"
 MOST_DELTAS = 32
 FOLD_BYTES = 1 << 20
 REBASE_SHARE = 4
@@ -84,6 +87,11 @@ class LiveSet:
         self.failing: str | None = None
         """What the store last said, while it cannot be reached."""
 
+    @property
+    def first_base(self) -> str | None:
+        """Where the first base will be; None with several shards, of which a worker has one or the other."""
+        return str(self._shards[0].first_base) if len(self._shards) == 1 else None
+
     def current(self) -> Published:
         """The newest version. While the store cannot be reached that is the last one that was."""
         with self._lock:
@@ -102,10 +110,11 @@ class LiveSet:
     def _follow(self) -> None:
         if self._version < 0:
             version, records = self._store.load()
-            for shard, own in self._split(records):
-                shard.change((), own)
-            for shard in self._shards:
-                shard.publish()
+            with _uncollected():
+                for shard, own in self._split(records):
+                    shard.change((), own)
+                for shard in self._shards:
+                    shard.publish()
             self._version = version
         elif self._store.version != self._version:
             try:
@@ -169,6 +178,7 @@ class _Shard:
         self._changed: set[int] = set()
         self._files = 0
         self._name = f"{uuid.uuid4().hex}-{self.number}"
+        self.first_base = self._path(1, BASE)
         self._folded: File | None = None
         self._stale: Version | None = None
 
@@ -180,9 +190,10 @@ class _Shard:
 
     def change(self, removed: Iterable[str], added: list[SubscriptionRecord]) -> None:
         """To the engine of the driver; nobody else sees it before :meth:`publish`."""
-        for id in [*removed, *(record.id for record in added)]:
-            if id in self.engine:
-                self.engine.remove(id)
+        if self.published is not None:  # at first all are new
+            for id in [*removed, *(record.id for record in added)]:
+                if id in self.engine:
+                    self.engine.remove(id)
         subscriptions = [record.to_subscription() for record in added]
         try:
             self.engine.add_many(subscriptions)
@@ -191,7 +202,8 @@ class _Shard:
         ids = [record.id for record in added]
         for number, record in zip(self.engine.numbers(ids), added, strict=True):
             self._traits.extend([None] * (number + 1 - len(self._traits)))
-            self._traits[number] = (record.id, record.subscriber, record.max_delay, record.stream)
+            traits = (record.id, subscription_key(record.id), record.subscriber, record.max_delay, record.stream)
+            self._traits[number] = traits
             self._changed.add(number)
 
     def _add(self, subscription: Subscription) -> bool:
@@ -231,7 +243,7 @@ class _Shard:
 
     def _rebase(self) -> None:
         self._folded = None
-        engine = self._fresh("base.snapshot")
+        engine = self._fresh(BASE)
         self.engine.save(engine)
         traits = self._fresh("base.traits")
         rows = [row or (None,) * len(TRAITS) for row in self._traits]
@@ -255,8 +267,11 @@ class _Shard:
 
     def _fresh(self, name: str) -> Path:
         self._files += 1
+        return self._path(self._files, name)
+
+    def _path(self, number: int, name: str) -> Path:
         # Nobody else's name, ever: a worker that outlives this run must not take a later one's file for what it has.
-        return self.folder / f"{self._name}-{self._files:06d}.{name}"
+        return self.folder / f"{self._name}-{number:06d}.{name}"
 
     def _ship(self, file: File) -> File:
         if self.ship is not None:
@@ -271,6 +286,18 @@ class _Shard:
             for path in (file.engine, file.traits):
                 with suppress(OSError):
                     Path(path).unlink()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which a third of the time looks in vain at what is being loaded."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _size(file: File) -> int:

@@ -33,6 +33,7 @@ from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.preload import coming
 from twigcast.spark.stages.validity import Validity
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 REDRIVE = "redrive"
 """The folder of messages that were put back, and the end of their logs' names."""
 REDRIVE_FILES = 1_000
+MANY = 20_000
+"""Subscriptions that take about as long to compile as Spark takes to start a daemon for them."""
 LOOK_EVERY = 2.0
 """Seconds between two looks for messages that were put back, and for replays."""
 
@@ -168,7 +171,8 @@ class Run:
             self.spark = spark = self._session()
             ship = None if _is_local(spark) else spark.sparkContext.addFile
             self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship)
-            self.live.current()  # now, so that what is wrong with the store is known before anything runs
+            with coming(spark, self.live.first_base if len(store) >= MANY else None):
+                self.live.current()  # now, so that what is wrong with the store is known before anything runs
             most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
             stack.enter_context(listed_by_the_driver(spark, most))
             for name, of in logs.items():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, TwigcastError
 from twigcast.schema import Schema, dtd_schema, xsd_schema
 from twigcast.schema.check import never_matches
+from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.store.records import PublisherRecord, SubscriptionRecord
 
 
@@ -36,6 +37,40 @@ def check_against(publishers: Iterable[PublisherRecord], record: SubscriptionRec
             return
         errors.append(error)
     raise errors[0]
+
+
+class SchemaChecker:
+    """The same of many; a shape of query that may match is asked about once, whatever its constants."""
+
+    def __init__(self, publishers: Iterable[PublisherRecord]) -> None:
+        self._publishers = list(publishers)
+        self._streams = {one.stream for one in self._publishers}
+        self._shapes = Shapes()
+        self._fine: set[tuple[str | None, Scope, Template]] = set()
+
+    def __call__(self, records: Sequence[SubscriptionRecord]) -> list[tuple[int, TwigcastError]]:
+        problems: list[tuple[int, TwigcastError]] = []
+        if not self._streams:
+            return problems
+        for i, record in enumerate(records):
+            if record.stream not in self._streams:
+                continue
+            try:
+                key = self._key(record)
+                if key is None or key not in self._fine:
+                    check_against(self._publishers, record)
+                    self._fine.update([key] if key is not None else [])
+            except TwigcastError as error:
+                problems.append((i, error))
+        return problems
+
+    def _key(self, record: SubscriptionRecord) -> tuple[str | None, Scope, Template] | None:
+        """What the answer depends on; None where that is the whole text."""
+        if record.kind != "filter":
+            return None
+        scope = scope_of(record.namespaces or {}, record.default_namespace, record.dialect)
+        template = self._shapes.split(record.query, scope)[0]
+        return (record.stream, scope, template) if template.kept else None
 
 
 @lru_cache(maxsize=16)

@@ -34,6 +34,7 @@ from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import Database, Writer, now
 from twigcast.store.records import SubscriptionRecord, from_json
+from twigcast.store.schemas import SchemaChecker
 from twigcast.store.store import PIECE, Store, unknown_subscriber
 from twigcast.subscriptions import SHOWN, SubscriptionFileError
 
@@ -80,12 +81,12 @@ def import_jsonl(
     ``replace``: put them in the place of those with the same ids. ``add_subscribers``: add those that are not there.
     ``on_progress`` is told how many lines have been read.
     """
-    database = store.database
+    database, publishers = store.database, store.publishers()
     with database.connection() as connection:
         try:
             with connection.begin():
                 connection.execute(CreateTable(_incoming))
-                problems = _stage(connection, database, lines, on_progress)
+                problems = _stage(connection, database, SchemaChecker(publishers), lines, on_progress)
             if len(problems) >= MAX_PROBLEMS:
                 _refuse(name, problems)
             return database.write_on(
@@ -108,6 +109,7 @@ def export_jsonl(store: Store) -> Iterator[str]:
 def _stage(
     connection: Connection,
     database: Database,
+    schemas: SchemaChecker,
     lines: Iterable[bytes],
     on_progress: Callable[[int], None] | None,
 ) -> Problems:
@@ -118,7 +120,7 @@ def _stage(
     records: list[SubscriptionRecord] = []
 
     def flush() -> None:
-        bad = dict(checker(records))
+        bad = {**dict(schemas(records)), **dict(checker(records))}
         problems.extend((numbers[i], error) for i, error in bad.items())
         kept = (i for i in range(len(records)) if i not in bad) if bad else range(len(records))
         _insert(connection, database, [(numbers[i], *records[i].row()) for i in kept])

@@ -4,6 +4,7 @@ use crate::names::{Names, Sym};
 use std::collections::HashMap;
 
 /// A path to elements that chunk number `chunk` keeps, with all that is in them if `subtree`.
+#[derive(Clone)]
 pub struct Keep {
     pub chunk: usize,
     pub subtree: bool,

@@ -5,7 +5,7 @@
 //! * [`pieces`] cuts the bytes of the document between elements that belong together, without reading them first:
 //!   a piece is checked by whoever reads it, and read again with care if it was cut wrongly.
 
-mod automaton;
+pub(crate) mod automaton;
 pub mod chunker;
 mod cutter;
 mod fragment;

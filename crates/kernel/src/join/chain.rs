@@ -3,7 +3,7 @@
 //! Nothing intermediate is stored: what a chain has found so far follows from the messages in the state, which have to
 //! stay for its output anyway. So late messages, restarts and expiry need no thought of their own.
 
-use super::query::{Place, Query};
+use super::query::{Comparison, Place, Query};
 use super::state::State;
 use super::witness::Block;
 use super::{BlockIx, ColumnIx, Slot, Time, NO_VALUE};
@@ -85,10 +85,22 @@ impl<'a, B: Fn(BlockIx) -> &'a Block> Chain<'_, B> {
                 found = Some(slots);
             }
         }
-        found.unwrap_or_else(|| {
+        found.or_else(|| self.in_order(block, chosen, (from, to))).unwrap_or_else(|| {
             let list = self.state.of_block(self.query.body.blocks[block]);
             list.map_or(vec![], |l| l.slots(l.between(from, to)).collect())
         })
+    }
+
+    /// Where no equality leads to a block: what an inequality with a chosen one does.
+    fn in_order(&self, block: usize, chosen: &[Option<Slot>], times: (Time, Time)) -> Option<Vec<Slot>> {
+        let of_block = |c: &&Comparison| c.is_order() && [c.left, c.right].iter().any(|p| p.block as usize == block);
+        let orders = self.query.body.comparisons.iter().filter(of_block).filter_map(|c| {
+            let (own, other) = if c.left.block as usize == block { (c.left, c.right) } else { (c.right, c.left) };
+            let doc = self.state.get(chosen[other.block as usize]?);
+            let numbers = self.state.numbers(doc, self.column(other));
+            Some(self.state.ordered(self.column(own))?.fitting(c.op_from(own.block), numbers, times))
+        });
+        orders.min_by_key(Vec::len)
     }
 
     /// Do the messages chosen so far leave room for the rest? Exact as soon as those of a tie are all there.

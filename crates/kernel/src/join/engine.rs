@@ -251,14 +251,20 @@ impl Correlator {
         }
         for role in body.roles(|p| self.column(&body, p)) {
             let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
-            if role.pairs.is_empty() {
-                self.state.index_block(stored);
+            match role.order {
+                Some(order) => self.state.order_column(order.stored),
+                None if role.pairs.is_empty() => self.state.index_block(stored),
+                None => {}
             }
-            let entry = Entry { query: id, new: role.new, stored: role.stored };
-            self.index.add(&role.pairs, (stored, new), entry, Reach::default());
+            self.index.add(&role, (stored, new), id);
         }
         if body.blocks.len() > 2 && body.comparisons.iter().any(|c| c.op != Op::Eq) {
             body.blocks.iter().for_each(|&b| self.state.index_block(b));
+            for c in body.comparisons.iter().filter(|c| c.is_order()) {
+                for place in [c.left, c.right] {
+                    self.state.order_column(self.column(&body, place));
+                }
+            }
         }
         match &body.blocks[..] {
             [one] => self.alone[*one as usize].push(id),
@@ -282,7 +288,7 @@ impl Correlator {
                 [Tie::FollowedBy] => Reach { back: 0, ahead: span },
                 _ => Reach { back: span, ahead: span },
             };
-            self.index.widen(&role.pairs, body.blocks[role.new as usize], reach);
+            self.index.widen(&role, body.blocks[role.new as usize], reach);
         }
     }
 
@@ -300,7 +306,7 @@ impl Correlator {
         self.ids.remove(body);
         for role in body.roles(|p| self.column(body, p)) {
             let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
-            self.index.remove(&role.pairs, (stored, new), id);
+            self.index.remove(&role, (stored, new), id);
         }
         match &body.blocks[..] {
             [one] => self.alone[*one as usize].retain(|&q| q != id),
@@ -352,7 +358,7 @@ impl Correlator {
         let mut found = vec![];
         if self.is_kept(slot) {
             let mut hits = std::mem::take(&mut self.hits);
-            self.probe.run(&mut self.state, &self.index, slot, &mut hits);
+            self.probe.run(&self.state, &self.index, slot, &mut hits);
             for (entry, other) in hits.drain(..) {
                 self.meet(entry, slot, other, limits, &mut found);
             }
@@ -431,7 +437,7 @@ impl Correlator {
         let (mut blocks, mut cells) = (vec![], vec![]);
         for &s in streams {
             let Some(of) = self.streams.get_mut(s as usize).filter(|s| !s.transforms.set.is_empty()) else { continue };
-            if let Err(error) = of.witness(input.xml, limits, &mut self.state.values, &mut self.witness) {
+            if let Err(error) = of.witness(input.xml, limits, &self.blocks, &mut self.state.values, &mut self.witness) {
                 cells.iter().chain(&self.witness.cells).for_each(|c: &super::witness::Cell| {
                     if c.value != super::NO_VALUE {
                         self.state.values.release(c.value);
@@ -457,7 +463,6 @@ impl Correlator {
             keys: keys_of(&cells),
             cells: cells.into(),
             bindings: None,
-            seen: 0,
         };
         Ok(Some(self.state.put(doc)))
     }
@@ -541,9 +546,10 @@ impl Correlator {
         streams.dedup();
         let mut all = vec![];
         for stream in streams {
-            // the message was read before with the same limits
-            if let Ok(found) = self.streams[stream as usize].bindings(&doc.xml, limits, &self.blocks) {
-                all.extend(found);
+            // the message was read before with the same limits; but blocks may have come since
+            match self.streams[stream as usize].bindings(&doc.xml, limits, &self.blocks) {
+                Ok(found) => all.extend(found),
+                Err(_) => self.counts.cut += 1,
             }
         }
         all.sort_by_key(|b| b.0);

@@ -2,6 +2,7 @@
 //! pairs; all of them lie in one tree of sorted sets, so that the queries within a given set are found by walking over
 //! what the set satisfies (the shared matcher of conjunctions, with pairs for predicates).
 
+use super::query::{Order, Role};
 use super::{BlockIx, ColumnIx, QueryIx, Time};
 use hashbrown::HashMap;
 
@@ -49,47 +50,61 @@ pub struct Index {
     pairs: HashMap<(ColumnIx, ColumnIx), PairIx>,
     reach: Vec<Reach>,
     nodes: Vec<Node>,
-    /// Entries without pairs, by the blocks alone.
+    /// Entries without pairs, by an order; and these by the column of the new message.
+    orders: HashMap<Order, Ordering>,
+    orders_of: HashMap<ColumnIx, Vec<Order>>,
+    /// Entries without either, by the blocks alone.
     scans: Entries,
     scan_reach: HashMap<BlockIx, Reach>,
 }
 
+#[derive(Default)]
+struct Ordering {
+    entries: Entries,
+    reach: Reach,
+}
+
 impl Index {
-    pub fn add(
-        &mut self,
-        pairs: &[(ColumnIx, ColumnIx)],
-        (stored, new): (BlockIx, BlockIx),
-        entry: Entry,
-        reach: Reach,
-    ) {
-        self.widen(pairs, new, reach);
-        let entries = if pairs.is_empty() {
-            &mut self.scans
-        } else {
-            let node = self.node(pairs);
-            &mut self.nodes[node as usize].entries
-        };
-        entries.entry(new).or_default().entry(stored).or_default().push(entry);
+    /// `stored` and `new` are the blocks of the role.
+    pub fn add(&mut self, role: &Role, (stored, new): (BlockIx, BlockIx), query: QueryIx) {
+        let entry = Entry { query, new: role.new, stored: role.stored };
+        self.entries(role).entry(new).or_default().entry(stored).or_default().push(entry);
     }
 
-    /// Some query with these pairs has a wider window now.
-    pub fn widen(&mut self, pairs: &[(ColumnIx, ColumnIx)], new: BlockIx, reach: Reach) {
-        for pair in pairs {
+    fn entries(&mut self, role: &Role) -> &mut Entries {
+        if !role.pairs.is_empty() {
+            let node = self.node(&role.pairs);
+            &mut self.nodes[node as usize].entries
+        } else if let Some(order) = role.order {
+            &mut self.ordering(order).entries
+        } else {
+            &mut self.scans
+        }
+    }
+
+    fn ordering(&mut self, order: Order) -> &mut Ordering {
+        self.orders.entry(order).or_insert_with(|| {
+            self.orders_of.entry(order.new).or_default().push(order);
+            Ordering::default()
+        })
+    }
+
+    /// Some query with this role has a wider window now.
+    pub fn widen(&mut self, role: &Role, new: BlockIx, reach: Reach) {
+        for pair in &role.pairs {
             let id = self.pair(*pair);
             self.reach[id as usize].widen(reach);
         }
-        if pairs.is_empty() {
-            self.scan_reach.entry(new).or_default().widen(reach);
+        if role.pairs.is_empty() {
+            match role.order {
+                Some(order) => self.ordering(order).reach.widen(reach),
+                None => self.scan_reach.entry(new).or_default().widen(reach),
+            }
         }
     }
 
-    pub fn remove(&mut self, pairs: &[(ColumnIx, ColumnIx)], (stored, new): (BlockIx, BlockIx), query: QueryIx) {
-        let entries = if pairs.is_empty() {
-            &mut self.scans
-        } else {
-            let node = self.node(pairs);
-            &mut self.nodes[node as usize].entries
-        };
+    pub fn remove(&mut self, role: &Role, (stored, new): (BlockIx, BlockIx), query: QueryIx) {
+        let entries = self.entries(role);
         let Some(lists) = entries.get_mut(&new) else { return };
         if let Some(list) = lists.get_mut(&stored) {
             list.retain(|e| e.query != query);
@@ -178,6 +193,18 @@ impl Index {
         }
     }
 
+    /// The orders in which stored messages can be to a column of a new one.
+    pub fn orders(&self, new: ColumnIx) -> &[Order] {
+        self.orders_of.get(&new).map_or(&[], |orders| orders)
+    }
+
+    /// What a new message that matches these blocks, ascending, has to be compared with by an order, and how far away.
+    pub fn ordered(&self, order: &Order, new: &[BlockIx]) -> Option<(Live<'_>, Reach)> {
+        let ordering = self.orders.get(order)?;
+        let live = Live::of(&ordering.entries, new);
+        (!live.is_empty()).then_some((live, ordering.reach))
+    }
+
     /// What a new message that matches a block has to be compared with though no value leads there: entries by the
     /// block of the stored message, and how far these can be.
     pub fn scans(&self, new: BlockIx) -> Option<(&HashMap<BlockIx, Vec<Entry>>, Reach)> {
@@ -191,11 +218,14 @@ pub struct Within<'a> {
     index: &'a Index,
     new: &'a [BlockIx],
     nodes: HashMap<u32, Live<'a>>,
+    /// By a pair that is all that two messages agree in, and the set of the stored one's blocks: a value that very many
+    /// messages have leads to few such.
+    single: HashMap<(PairIx, usize), Box<[Entry]>>,
 }
 
 /// The entries of a node whose new block the message matches: a few of them, or where there are many, by stored block.
 #[derive(Default)]
-struct Live<'a> {
+pub struct Live<'a> {
     few: Vec<(BlockIx, Entry)>,
     many: Vec<&'a ByStored>,
 }
@@ -206,32 +236,51 @@ const FEW: usize = 16;
 impl<'a> Within<'a> {
     /// For a message that matches these blocks, ascending.
     pub fn new(index: &'a Index, new: &'a [BlockIx]) -> Within<'a> {
-        Within { index, new, nodes: HashMap::new() }
+        Within { index, new, nodes: HashMap::new(), single: HashMap::new() }
     }
 
     /// Calls `f` for the entries that pairs satisfy with a stored message that matches these blocks, ascending.
     pub fn each(&mut self, pairs: &[PairIx], stored: &[BlockIx], mut f: impl FnMut(Entry)) {
-        let Within { index, new, nodes } = self;
+        let Within { index, new, nodes, .. } = self;
         index.walk(0, pairs, &mut |node| {
             let live = nodes.entry(node).or_insert_with(|| Live::of(&index.nodes[node as usize].entries, new));
-            for (block, entry) in &live.few {
-                if stored.binary_search(block).is_ok() {
-                    f(*entry);
-                }
-            }
-            for lists in &live.many {
-                if lists.len() <= stored.len() {
-                    let found = lists.iter().filter(|l| stored.binary_search(l.0).is_ok());
-                    found.for_each(|l| l.1.iter().for_each(|&e| f(e)));
-                } else {
-                    stored.iter().filter_map(|b| lists.get(b)).for_each(|l| l.iter().for_each(|&e| f(e)));
-                }
-            }
+            live.each(stored, &mut f);
         });
+    }
+
+    /// The entries that one pair satisfies with a stored message that matches a set of blocks; `set` is its number.
+    pub fn of_single<'s>(&mut self, pair: PairIx, set: usize, stored: impl FnOnce() -> &'s [BlockIx]) -> &[Entry] {
+        if !self.single.contains_key(&(pair, set)) {
+            let mut found = vec![];
+            self.each(&[pair], stored(), |entry| found.push(entry));
+            self.single.insert((pair, set), found.into());
+        }
+        &self.single[&(pair, set)]
     }
 }
 
 impl<'a> Live<'a> {
+    fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_empty()
+    }
+
+    /// Calls `f` for the entries whose stored block is among these, ascending.
+    pub fn each(&self, stored: &[BlockIx], mut f: impl FnMut(Entry)) {
+        for (block, entry) in &self.few {
+            if stored.binary_search(block).is_ok() {
+                f(*entry);
+            }
+        }
+        for lists in &self.many {
+            if lists.len() <= stored.len() {
+                let found = lists.iter().filter(|l| stored.binary_search(l.0).is_ok());
+                found.for_each(|l| l.1.iter().for_each(|&e| f(e)));
+            } else {
+                stored.iter().filter_map(|b| lists.get(b)).for_each(|l| l.iter().for_each(|&e| f(e)));
+            }
+        }
+    }
+
     fn of(entries: &'a Entries, new: &[BlockIx]) -> Live<'a> {
         let mut live = Live::default();
         let mut add = |lists: &'a ByStored| {

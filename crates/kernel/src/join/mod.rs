@@ -7,7 +7,7 @@
 //!
 //! Stage 2: [`state`] finds earlier messages by (column, value) in the order of time; [`index`] finds the queries of a
 //! pair of messages by the set of columns on which the two agree, as a conjunction of such pairs; [`probe`] puts both
-//! together. [`solve`] looks at structure, and only where a variable of the block has several nodes to choose from;
+//! together. Where no equality leads anywhere, [`order`] finds earlier messages by their numbers. [`solve`] looks at structure, and only where a variable of the block has several nodes to choose from;
 //! [`chain`] goes on to further blocks. [`engine`] is the whole of it.
 //!
 //! Where the paper joins relations of witnesses with relations of queries, template by template, this goes from values
@@ -15,8 +15,10 @@
 //! queries that these satisfy, not on how many queries or templates there are.
 
 pub mod chain;
+pub mod deep;
 pub mod engine;
 pub mod index;
+pub mod order;
 pub mod probe;
 pub mod query;
 pub mod solve;

@@ -21,38 +21,46 @@ struct Way {
 pub struct Probe {
     ways: Vec<Way>,
     avoided: Vec<PairIx>,
-    slots: Vec<Slot>,
+    /// Stored messages, each with a pair of columns in which it agrees with the new one.
+    met: Vec<(Slot, PairIx)>,
     pairs: Vec<PairIx>,
-    stamp: u64,
 }
 
 impl Probe {
     /// Appends what is found for a message that is not in the index yet.
-    pub fn run(&mut self, state: &mut State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
+    pub fn run(&mut self, state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
         self.find_ways(state, index, new);
         self.avoid_long_ways(index);
-        self.slots.clear();
+        self.met.clear();
         for way in &self.ways {
             if !self.avoided.contains(&way.pair) {
                 if let Some(list) = state.values.list(way.value, way.column) {
-                    self.slots.extend(list.slots(way.places.clone()));
+                    self.met.extend(list.slots(way.places.clone()).map(|slot| (slot, way.pair)));
                 }
             }
         }
-        self.stamp += 1;
-        let blocks = state.get(new).blocks.clone();
-        let mut within = Within::new(index, &blocks);
-        for i in 0..self.slots.len() {
-            let slot = self.slots[i];
-            let seen = &mut state.get_mut(slot).seen;
-            if *seen == self.stamp {
+        self.met.sort_unstable();
+        self.met.dedup();
+        let doc = state.get(new);
+        let mut within = Within::new(index, &doc.blocks);
+        for same in self.met.chunk_by(|a, b| a.0 == b.0) {
+            let slot = same[0].0;
+            if same.len() == 1 && self.avoided.is_empty() {
+                let stored = || &state.get(slot).blocks[..];
+                let found = within.of_single(same[0].1, state.set_of(slot), stored);
+                hits.extend(found.iter().map(|&entry| (entry, slot)));
                 continue;
             }
-            *seen = self.stamp;
-            let (stored, new) = (state.get(slot), state.get(new));
-            agreeing(&stored.keys, &new.keys, index, &mut self.pairs);
+            let stored = state.get(slot);
+            if self.avoided.is_empty() {
+                self.pairs.clear();
+                self.pairs.extend(same.iter().map(|m| m.1));
+            } else {
+                agreeing(&stored.keys, &doc.keys, index, &mut self.pairs);
+            }
             within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
         }
+        by_order(state, index, new, hits);
         scan(state, index, new, hits);
     }
 
@@ -106,7 +114,25 @@ fn agreeing(stored: &[(ValueIx, ColumnIx)], new: &[(ValueIx, ColumnIx)], index: 
     pairs.dedup();
 }
 
-/// Parts that no equality leads to: all stored messages of the block within reach.
+/// Parts that an inequality leads to.
+fn by_order(state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
+    let doc = state.get(new);
+    for cells in doc.cells.chunk_by(|a, b| a.column == b.column) {
+        for order in index.orders(cells[0].column) {
+            let Some(ordered) = state.ordered(order.stored) else { continue };
+            let Some((live, reach)) = index.ordered(order, &doc.blocks) else { continue };
+            let (from, to) = reach.around(doc.time);
+            for slot in ordered.fitting(order.op, state.numbers(doc, order.new), (from, to)) {
+                let stored = state.get(slot);
+                if (from..=to).contains(&stored.time) {
+                    live.each(&stored.blocks, |entry| hits.push((entry, slot)));
+                }
+            }
+        }
+    }
+}
+
+/// Parts that no comparison leads to: all stored messages of the block within reach.
 fn scan(state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
     let doc = state.get(new);
     for &block in doc.blocks.iter() {

@@ -38,6 +38,22 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// The operator if its left side is to be that of a block: the other way round where that is its right side.
+    pub fn op_from(&self, block: u32) -> Op {
+        match self.op {
+            op if self.left.block == block => op,
+            Op::Lt => Op::Gt,
+            Op::Le => Op::Ge,
+            Op::Gt => Op::Lt,
+            Op::Ge => Op::Le,
+            op => op,
+        }
+    }
+
+    pub fn is_order(&self) -> bool {
+        !matches!(self.op, Op::Eq | Op::Ne)
+    }
+
     /// Is it about this block and that one?
     pub fn ties(&self, one: u32, other: u32) -> bool {
         let ends = (self.left.block, self.right.block);
@@ -112,26 +128,43 @@ pub struct Role {
     pub stored: u32,
     /// Columns that must agree: of the stored message and of the new one.
     pub pairs: Vec<(ColumnIx, ColumnIx)>,
+    /// Without such: a column of the stored message that must be in this order to one of the new one.
+    pub order: Option<Order>,
+}
+
+/// Columns of a stored message and of a new one, and the operator between them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Order {
+    pub stored: ColumnIx,
+    pub op: Op,
+    pub new: ColumnIx,
 }
 
 impl Body {
-    /// Every part that a new message can play: each block, with that other block which it shares most equalities with.
+    /// Every part that a new message can play: each block, with that other block which it shares most equalities
+    /// with, or else an order.
     pub fn roles(&self, column: impl Fn(Place) -> ColumnIx) -> Vec<Role> {
         let count = self.blocks.len() as u32;
         let role = |new: u32, stored: u32| {
             let mut pairs = vec![];
-            for c in self.comparisons.iter().filter(|c| c.op == Op::Eq && c.ties(new, stored)) {
+            let mut order = None;
+            for c in self.comparisons.iter().filter(|c| c.ties(new, stored)) {
                 let (one, other) = if c.left.block == stored { (c.left, c.right) } else { (c.right, c.left) };
-                pairs.push((column(one), column(other)));
+                if c.op == Op::Eq {
+                    pairs.push((column(one), column(other)));
+                } else if order.is_none() && c.is_order() {
+                    order = Some(Order { stored: column(one), op: c.op_from(stored), new: column(other) });
+                }
             }
             pairs.sort_unstable();
             pairs.dedup();
-            Role { new, stored, pairs }
+            Role { new, stored, order: order.filter(|_| pairs.is_empty()), pairs }
         };
         let best = |new: u32| {
             let others = (0..count).filter(|&stored| stored != new).map(|stored| role(new, stored));
             // among equals the first: the left neighbour of most
-            others.reduce(|a, b| if b.pairs.len() > a.pairs.len() { b } else { a })
+            let leads = |r: &Role| (r.pairs.len(), r.order.is_some());
+            others.reduce(|a, b| if leads(&b) > leads(&a) { b } else { a })
         };
         (0..count).filter_map(best).collect()
     }

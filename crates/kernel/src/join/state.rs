@@ -1,9 +1,11 @@
 //! The messages that later ones may join with.
 
+use super::order::Ordered;
 use super::values::{Postings, Values};
 use super::witness::{Bindings, Cell};
 use super::{BlockIx, ColumnIx, Slot, Time, ValueIx, NO_VALUE};
 use crate::shapes::nodes::NodeIx;
+use crate::values::number::number;
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +26,6 @@ pub struct Doc {
     pub keys: Box<[(ValueIx, ColumnIx)]>,
     /// The bindings of its blocks, made when first asked for.
     pub bindings: Option<Box<[(BlockIx, Bindings)]>>,
-    /// The probe that saw it last.
-    pub seen: u64,
 }
 
 impl Doc {
@@ -66,6 +66,10 @@ pub struct State {
     pub values: Values,
     /// Messages by block, of blocks that no value leads to.
     by_block: HashMap<BlockIx, Postings>,
+    /// Of columns that inequalities lead to.
+    ordered: HashMap<ColumnIx, Ordered>,
+    /// By slot which set of blocks the message matches: looked at for very many messages, which are not.
+    set_of: Vec<usize>,
     sets: HashSet<Arc<[BlockIx]>>,
     bytes: usize,
 }
@@ -105,6 +109,26 @@ impl State {
         self.by_block.get(&block)
     }
 
+    /// Messages can be found by the numbers of a column from now on.
+    pub fn order_column(&mut self, column: ColumnIx) {
+        self.ordered.entry(column).or_default();
+    }
+
+    pub fn ordered(&self, column: ColumnIx) -> Option<&Ordered> {
+        self.ordered.get(&column)
+    }
+
+    /// The numbers that a message has in a column.
+    pub fn numbers<'a>(&'a self, doc: &'a Doc, column: ColumnIx) -> impl Iterator<Item = f64> + 'a {
+        numbers(&self.values, doc.cells_of(column))
+    }
+
+    /// A number for the set of blocks that a message matches: the same for the same set.
+    #[inline]
+    pub fn set_of(&self, slot: Slot) -> usize {
+        self.set_of[slot as usize]
+    }
+
     /// One object for equal sets.
     pub fn block_set(&mut self, blocks: &[BlockIx]) -> Arc<[BlockIx]> {
         if let Some(known) = self.sets.get(blocks) {
@@ -123,10 +147,13 @@ impl State {
         self.bytes += doc.bytes();
         let slot = self.free.pop().unwrap_or(self.docs.len() as Slot);
         self.by_time.insert((doc.time, slot));
+        let set = doc.blocks.as_ptr() as usize;
         if slot as usize == self.docs.len() {
             self.docs.push(Some(doc));
+            self.set_of.push(set);
         } else {
             self.docs[slot as usize] = Some(doc);
+            self.set_of[slot as usize] = set;
         }
         slot
     }
@@ -144,6 +171,13 @@ impl State {
                 }
             }
         }
+        if !self.ordered.is_empty() {
+            for cells in doc.cells.chunk_by(|a, b| a.column == b.column) {
+                if let Some(ordered) = self.ordered.get_mut(&cells[0].column) {
+                    ordered.insert(doc.time, slot, numbers(&self.values, cells));
+                }
+            }
+        }
     }
 
     pub fn remove(&mut self, slot: Slot) {
@@ -157,6 +191,13 @@ impl State {
             for block in doc.blocks.iter() {
                 if let Some(list) = self.by_block.get_mut(block) {
                     list.remove(doc.time, slot);
+                }
+            }
+        }
+        if !self.ordered.is_empty() {
+            for cells in doc.cells.chunk_by(|a, b| a.column == b.column) {
+                if let Some(ordered) = self.ordered.get_mut(&cells[0].column) {
+                    ordered.remove(doc.time, slot, numbers(&self.values, cells));
                 }
             }
         }
@@ -180,6 +221,10 @@ impl State {
         }
         count
     }
+}
+
+fn numbers<'a>(values: &'a Values, cells: &'a [Cell]) -> impl Iterator<Item = f64> + 'a {
+    cells.iter().filter(|c| c.value != NO_VALUE).map(|c| number(values.get(c.value)))
 }
 
 /// What a message can be found by.

@@ -4,6 +4,7 @@
 //! children; namespace declarations are no nodes.
 
 use super::fragment::Fragments;
+use crate::names::is_element;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::shapes::select::{Form, SelectionId, Wanted};
@@ -124,9 +125,11 @@ fn render(
 ) -> usize {
     let most = (out.bytes.len() + limits.max_result_bytes as usize).min(MOST_BYTES);
     for (i, &n) in nodes.iter().enumerate() {
-        // a look at the size first: what does not fit is not worth rendering
+        // A look at the size first: an element that does not fit is not worth rendering. Other nodes may be shorter than
+        // what stands in the document: an attribute without its name, a character without its reference.
         let place = message.nodes.place(n);
-        if out.bytes.len() + (place.end - place.start) as usize > most || out.fragments.len() >= MOST_NODES {
+        let least = if n != 0 && is_element(message.nodes.recs[n as usize].sym) { place.end - place.start } else { 0 };
+        if out.bytes.len() + least as usize > most || out.fragments.len() >= MOST_NODES {
             return i;
         }
         let fragment = fragments.get(message.src, message.nodes, n);

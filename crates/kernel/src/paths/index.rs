@@ -38,6 +38,8 @@ pub struct PathIndex {
     subs: usize,
     /// One past the highest subscription number seen.
     sub_bound: usize,
+    /// Bits of subscriptions that are not delivered, only asked for.
+    quiet: Vec<u64>,
     /// Paths that are gone but whose numbers caches may still hold.
     zombies: Vec<PathId>,
     segment: Arc<Segment>,
@@ -70,6 +72,7 @@ impl PathIndex {
             free: vec![],
             subs: 0,
             sub_bound: 0,
+            quiet: vec![],
             zombies: vec![],
             segment: Arc::new(Segment::build(vec![])),
             segment_paths: 0,
@@ -134,8 +137,22 @@ impl PathIndex {
         id
     }
 
+    /// Matchers need not deliver the subscription, which is about to be added or was just now; they may.
+    pub fn hush(&mut self, sub: u32) {
+        let word = sub as usize / 64;
+        self.quiet.resize(self.quiet.len().max(word + 1), 0);
+        self.quiet[word] |= 1 << (sub % 64);
+    }
+
+    pub fn is_quiet(&self, sub: u32) -> bool {
+        self.quiet.get(sub as usize / 64).is_some_and(|w| w >> (sub % 64) & 1 == 1)
+    }
+
     /// Unties a subscription from the paths it has.
     pub fn remove(&mut self, sub: u32, paths: &[PathId]) {
+        if let Some(word) = self.quiet.get_mut(sub as usize / 64) {
+            *word &= !(1 << (sub % 64));
+        }
         self.record(Change::Remove { sub });
         for &path in paths {
             self.unlink(sub, path);

@@ -23,18 +23,23 @@ pub struct Laminar {
     /// Bits of positions whose subscription is gone; empty as long as there is none.
     pub(super) dead: Vec<u64>,
     dead_count: usize,
+    /// Positions whose subscriptions are not delivered, only asked for.
+    pub(super) quiet: Interval,
 }
 
 impl Laminar {
-    /// One class of all the given subscriptions.
-    pub fn new(subs: impl Iterator<Item = u32>, bound: usize) -> Laminar {
-        let mut l = Laminar { pos: vec![NONE; bound], ..Laminar::default() };
-        for s in subs {
-            l.pos[s as usize] = l.perm.len() as u32;
-            l.perm.push(s);
+    /// Two classes: subscriptions to deliver, and such as are only asked for. They stay apart, so a message that has
+    /// very many of the latter has few intervals to deliver.
+    pub fn new(loud: &[u32], quiet: &[u32], bound: usize) -> Laminar {
+        let mut l = Laminar { pos: vec![NONE; bound], perm: [loud, quiet].concat(), ..Laminar::default() };
+        for (p, &s) in (0..).zip(&l.perm) {
+            l.pos[s as usize] = p;
         }
+        let (first, len) = (loud.len() as u32, l.perm.len() as u32);
         l.class.resize(l.perm.len(), 0);
-        l.open_class(0, l.perm.len() as u32);
+        l.open_class(0, first);
+        l.open_class(first, len);
+        l.quiet = (first, len);
         l
     }
 
@@ -195,7 +200,7 @@ mod tests {
 
     #[test]
     fn intervals_stay_valid_while_later_sets_split_classes() {
-        let mut l = Laminar::new(0..1000, 1000);
+        let mut l = Laminar::new(&(0..700).collect::<Vec<_>>(), &(700..1000).collect::<Vec<_>>(), 1000);
         let mut set = Hits::default();
         let mut found = vec![];
         for k in 1..40u32 {

@@ -1,6 +1,7 @@
 //! An open-addressing table from (u32, u32) to u32, the shape of every transition table here.
 
 use super::NONE;
+use crate::bits::fetch;
 
 const FREE: u64 = u64::MAX;
 
@@ -55,6 +56,12 @@ impl Tab {
             }
             i = (i + 1) & mask;
         }
+    }
+
+    /// `get` will be asked.
+    #[inline(always)]
+    pub fn expect(&self, a: u32, b: u32) {
+        fetch(&self.slots[spread(key(a, b)) & (self.slots.len() - 1)].val);
     }
 
     /// Sets the entry, new or not. An entry set to `NONE` reads as absent.

@@ -1,11 +1,13 @@
 //! What a thread remembers of the items that messages reach: which are buckets that are to be checked, and what there
 //! is to check about them, side by side in memory. A candidate costs little but the looking up, so that is kept short.
 
-use super::expr::{Dag, Expr, ExprId, EVERYTHING, NOTHING};
+use super::climb::{stars, Climber};
+use super::expr::{Dag, EVERYTHING, NOTHING};
 use super::search::Message;
 use super::shared::Sets;
-use super::store::Store;
+use super::store::{Short, Store};
 use crate::bits::fetch;
+use crate::paths::NONE;
 
 /// Expressions and words kept: past it all are dropped, for subscriptions come and go.
 const MAX_EXPRESSIONS: usize = 1 << 20;
@@ -21,15 +23,14 @@ pub enum Item {
 
 #[derive(Default)]
 pub struct Candidates {
-    /// By item: what it is, or where in `words` it is told what to check.
-    entries: Vec<u32>,
-    /// Of each bucket: the number of guards, these, the number of rows, and of each row the subscription, the number of
-    /// sets that must meet, and these.
+    /// By item: what it is, or where in `words` it is told what to check; and one of its guards.
+    entries: Vec<(u32, u32)>,
+    /// Of each bucket: the number of guards, these, a set, the number of rows, their subscriptions, and of each row the
+    /// number of words that follow: a pattern, or stars. If the set has a single node, the guards decide.
     words: Vec<u32>,
     dag: Dag,
     sets: Sets,
-    /// Items that are known to be guards. A message has very many of them, and few are asked for.
-    guards: Vec<u64>,
+    climber: Climber,
     /// What this message has: entries, and buckets that the store checks.
     reached: Vec<u32>,
     stored: Vec<u32>,
@@ -42,9 +43,6 @@ const GUARD: u32 = 2;
 const STORED: u32 = 3;
 const FIRST: usize = 4;
 
-/// In place of the number of sets: a pattern is to be evaluated.
-const PATTERN: u32 = u32::MAX;
-
 impl Candidates {
     /// A message ends; `bound` is one past the highest item. Items in `changed` may be others now; `None`: any may.
     pub fn begin(&mut self, bound: usize, changed: Option<&[u32]>) {
@@ -53,38 +51,47 @@ impl Candidates {
         }
         for &item in changed.unwrap_or(&[]) {
             if let Some(entry) = self.entries.get_mut(item as usize) {
-                *entry = UNKNOWN;
-                self.guards[item as usize / 64] &= !(1 << (item % 64));
+                *entry = (UNKNOWN, NONE);
             }
         }
         self.words.resize(self.words.len().max(FIRST), 0);
-        self.entries.resize(bound, UNKNOWN);
-        self.guards.resize(bound / 64 + 1, 0);
+        self.entries.resize(bound, (UNKNOWN, NONE));
         self.reached.clear();
         self.stored.clear();
     }
 
-    /// The message has this item. True if it is a subscription.
+    /// The message has this item. True if it is a subscription. `has`: does the message have a guard?
     #[inline(always)]
-    pub fn reach(&mut self, store: &Store, item: u32, what: impl Fn(u32) -> Item) -> bool {
-        if self.guards[item as usize / 64] >> (item % 64) & 1 == 1 {
-            return false;
-        }
-        let mut entry = self.entries[item as usize];
+    pub fn reach(&mut self, store: &Store, item: u32, what: impl Fn(u32) -> Item, has: impl Fn(u32) -> bool) -> bool {
+        let (mut entry, guard) = self.entries[item as usize];
         if entry == UNKNOWN {
             entry = self.get_to_know(store, item, what(item));
         }
         match entry {
             SUBSCRIPTION => return true,
-            GUARD => self.guards[item as usize / 64] |= 1 << (item % 64),
+            GUARD => {}
             STORED => {
                 if let Item::Bucket(b) = what(item) {
                     self.stored.push(b);
                 }
             }
+            // most fail here, and what else there is to check lies elsewhere in memory
+            _ if guard != NONE && !has(guard) => {}
             _ => self.reached.push(entry),
         }
         false
+    }
+
+    /// An item that the message will be said to have.
+    #[inline(always)]
+    pub fn expect(&self, item: u32) {
+        fetch(&self.entries[item as usize].0);
+    }
+
+    /// A guard that will be asked for if the message has the item; `NONE` if none will.
+    #[inline(always)]
+    pub fn guard(&self, item: u32) -> u32 {
+        self.entries[item as usize].1
     }
 
     /// Are there buckets to check?
@@ -122,20 +129,27 @@ impl Candidates {
             if !guards.iter().all(|&g| has(g)) {
                 continue;
             }
-            let mut at = 1;
-            for _ in 0..rest[0] {
-                let (sub, count) = (rest[at], rest[at + 1]);
-                at += 2;
-                let holds = if count == PATTERN {
-                    at += 1;
-                    self.sets.holds(&self.dag, message, rest[at - 1])
-                } else {
-                    at += count as usize;
-                    self.sets.meet(&self.dag, message, &rest[at - count as usize..at])
+            let centre = rest[0];
+            let (subs, mut rest) = rest[2..].split_at(rest[1] as usize);
+            let decided = match centre {
+                NOTHING => false,
+                EVERYTHING => true,
+                _ => self.sets.is_single(&self.dag, message, centre),
+            };
+            if decided {
+                out.extend_from_slice(subs);
+                continue;
+            }
+            for &sub in subs {
+                let (row, others) = rest[1..].split_at(rest[0] as usize);
+                let holds = match *row {
+                    [pattern] => self.sets.holds(&self.dag, message, pattern),
+                    _ => self.climber.holds(&mut self.sets, &self.dag, message, row),
                 };
                 if holds {
                     out.push(sub);
                 }
+                rest = others;
             }
         }
     }
@@ -147,46 +161,41 @@ impl Candidates {
             Item::Guard => GUARD,
             Item::Bucket(b) => self.compile(store, b).unwrap_or(STORED),
         };
-        self.entries[item as usize] = entry;
+        let guard =
+            if entry < FIRST as u32 || self.words[entry as usize] == 0 { NONE } else { self.words[entry as usize + 1] };
+        self.entries[item as usize] = (entry, guard);
         entry
     }
 
     /// None if the store is better at it.
     fn compile(&mut self, store: &Store, bucket: u32) -> Option<u32> {
-        let (pred, block) = store.short(bucket)?;
+        let Short { trunk, pred, block } = store.short(bucket)?;
         let entry = self.words.len();
         self.words.push(0);
         self.words.extend(store.guards(bucket));
         self.words[entry] = (self.words.len() - entry - 1) as u32;
-        let rows = self.words.len();
-        self.words.push(0);
-        for (i, sub) in block.live() {
-            let pattern = match pred {
-                None => EVERYTHING,
-                Some(pred) => {
-                    self.row.clear();
-                    block.row(i, &mut self.row);
-                    self.dag.pattern(pred, &self.row)
-                }
-            };
-            if pattern != NOTHING {
-                self.words.push(sub);
-                push_pattern(&self.dag, pattern, &mut self.words);
-                self.words[rows] += 1;
+        let centre = match trunk {
+            None => NOTHING,
+            Some([]) => EVERYTHING,
+            Some(nodes) => self.dag.trunk(nodes),
+        };
+        let rows = self.words.len() + 1;
+        self.words.extend([centre, 0]);
+        self.words.extend(block.live().map(|(_, sub)| sub));
+        self.words[rows] = (self.words.len() - rows - 1) as u32;
+        if centre == EVERYTHING {
+            return Some(entry as u32);
+        }
+        for (i, _) in block.live() {
+            self.row.clear();
+            block.row(i, &mut self.row);
+            let at = self.words.len();
+            self.words.push(0);
+            if !stars(&mut self.dag, pred, &self.row, &mut self.words) {
+                self.words.push(self.dag.pattern(pred, &self.row));
             }
+            self.words[at] = (self.words.len() - at - 1) as u32;
         }
         Some(entry as u32)
-    }
-}
-
-fn push_pattern(dag: &Dag, pattern: ExprId, words: &mut Vec<u32>) {
-    match dag.get(pattern) {
-        Expr::Everything => words.push(0),
-        Expr::Meet(list) => {
-            let list = dag.list(list);
-            words.push(list.len() as u32);
-            words.extend_from_slice(list);
-        }
-        _ => words.extend([PATTERN, pattern]),
     }
 }

@@ -40,7 +40,7 @@ pub struct List(u32);
 
 /// Number of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CheckId(u32);
+pub struct CheckId(pub u32);
 
 /// A set of nodes. What is said of nodes that an expression is not asked about (those that fail the test of the step it
 /// filters) means nothing.
@@ -206,6 +206,33 @@ impl Dag {
         at
     }
 
+    /// The nodes that pass a test.
+    pub fn test(&mut self, test: Test) -> ExprId {
+        self.add(Expr::Test(test))
+    }
+
+    /// The test that an expression is.
+    #[inline(always)]
+    pub fn test_of(&self, id: ExprId) -> Test {
+        match self.get(id) {
+            Expr::Test(test) => test,
+            _ => Test::Node,
+        }
+    }
+
+    #[inline(always)]
+    pub fn check_of(&self, number: u32) -> Check {
+        self.checks[number as usize]
+    }
+
+    /// The nodes that steps find from the document, whatever their filters.
+    pub fn trunk(&mut self, nodes: &[Node]) -> ExprId {
+        nodes.iter().fold(DOCUMENT, |from, node| {
+            let to = self.test(node.test);
+            self.add(Expr::Below { from, deep: node.deep, to })
+        })
+    }
+
     /// The nodes that satisfy a predicate, whatever they are.
     pub fn satisfying(&mut self, pred: &Pred, row: Row<'_>) -> ExprId {
         self.pred(pred, EVERYTHING, row)
@@ -216,12 +243,7 @@ impl Dag {
         let nodes = &twig.nodes;
         let Some(last) = nodes.len().checked_sub(1) else { return EVERYTHING };
         let centre = nodes.iter().position(|n| !n.filters.is_empty()).unwrap_or(last);
-        let mut at = DOCUMENT;
-        for node in &nodes[..=centre] {
-            let to = self.add(Expr::Test(node.test));
-            at = self.add(Expr::Below { from: at, deep: node.deep, to });
-        }
-        let mut meet = vec![at];
+        let mut meet = vec![self.trunk(&nodes[..=centre])];
         self.filters(&nodes[centre], row, &mut meet);
         if centre < last {
             meet.push(self.leading_to(&nodes[centre + 1..], check, row));
@@ -240,7 +262,7 @@ impl Dag {
     }
 
     /// What a predicate says of nodes that are in the set `of`.
-    fn pred(&mut self, pred: &Pred, of: ExprId, row: Row<'_>) -> ExprId {
+    pub fn pred(&mut self, pred: &Pred, of: ExprId, row: Row<'_>) -> ExprId {
         match pred {
             Pred::Bool(false) => NOTHING,
             Pred::Bool(true) => EVERYTHING,
@@ -286,7 +308,7 @@ impl Dag {
     }
 
     /// The nodes from which the steps find something (that passes).
-    fn leading_to(&mut self, nodes: &[Node], check: Option<Check>, row: Row<'_>) -> ExprId {
+    pub fn leading_to(&mut self, nodes: &[Node], check: Option<Check>, row: Row<'_>) -> ExprId {
         let mut goal = EVERYTHING;
         for (i, node) in nodes.iter().enumerate().rev() {
             let mut of = self.add(Expr::Test(node.test));
@@ -406,7 +428,7 @@ impl Dag {
         id
     }
 
-    fn add_check(&mut self, check: Check) -> CheckId {
+    pub fn add_check(&mut self, check: Check) -> CheckId {
         let checks = &mut self.checks;
         *self.check_ids.entry(check).or_insert_with(|| {
             checks.push(check);
@@ -436,7 +458,7 @@ fn list_at(lists: &[u32], list: List) -> &[u32] {
 }
 
 /// What a comparison asks of each value.
-fn check(pred: &Pred, row: Row<'_>) -> Option<Check> {
+pub fn check(pred: &Pred, row: Row<'_>) -> Option<Check> {
     let (value, question) = match pred {
         Pred::Text { value, equal: true, slot } => (value, Question::Is(row[*slot as usize] as u32)),
         Pred::Text { value, equal: false, slot } => (value, Question::IsNot(row[*slot as usize] as u32)),

@@ -2,11 +2,13 @@
 //!
 //! [`program`] is a pattern with numbered slots for its constants, so that all subscriptions of one shape share it;
 //! [`nodes`] is the message as a flat table; [`expr`] is what the patterns of all subscriptions are made
-//! of, [`shared`] evaluates that over a message, [`candidates`] remembers what to evaluate. [`search`] evaluates one pattern alone, and [`select`] finds the nodes
-//! that a matched subscription asks for.
+//! of, [`shared`] evaluates that over a message, [`climb`] what a subscription has of its own; [`candidates`] remembers
+//! what to evaluate. [`search`] evaluates one pattern alone, and [`select`] finds the nodes that a matched subscription
+//! asks for.
 
 pub mod block;
 pub mod candidates;
+pub mod climb;
 pub mod columns;
 pub mod expr;
 pub mod nodes;

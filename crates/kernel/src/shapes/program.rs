@@ -178,6 +178,15 @@ impl Program {
         let slots = d.slots.into_iter().collect::<Option<Vec<_>>>().ok_or("a slot that nothing uses")?;
         Ok(Program { pred, slots })
     }
+
+    /// The first steps of the pattern, if it has so many.
+    pub fn trunk(&self, steps: u32) -> Option<&[Node]> {
+        match &self.pred {
+            _ if steps == 0 => Some(&[]),
+            Pred::Exists(twig) => twig.nodes.get(..steps as usize),
+            _ => None,
+        }
+    }
 }
 
 struct Decoder<'a> {

@@ -76,7 +76,7 @@ pub struct Sets {
     words: Vec<u64>,
     /// Expressions to compute, those they need above them.
     todo: Vec<ExprId>,
-    values: Values,
+    pub(super) values: Values,
 }
 
 impl Sets {
@@ -115,13 +115,8 @@ impl Sets {
     /// Do the sets have a node in common?
     #[inline]
     pub fn meet(&mut self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> bool {
-        if self.words.len() > MAX_WORDS {
-            self.forget();
-        }
-        for &part in list {
-            if self.set(dag, message, part).is_none() {
-                return false;
-            }
+        if !self.know(dag, message, list) {
+            return false;
         }
         let set = |part: ExprId| &self.words[self.known[part as usize].at as usize..][..self.width];
         match *list {
@@ -130,6 +125,30 @@ impl Sets {
             [a, b, c] => set(a).iter().zip(set(b)).zip(set(c)).any(|((x, y), z)| x & y & z != 0),
             _ => (0..self.width).any(|i| list.iter().fold(!0, |x, &part| x & set(part)[i]) != 0),
         }
+    }
+
+    /// Computes the sets; false if one is empty.
+    #[inline]
+    pub fn know(&mut self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> bool {
+        if self.words.len() > MAX_WORDS {
+            self.forget();
+        }
+        list.iter().all(|&part| self.set(dag, message, part).is_some())
+    }
+
+    /// Is a node in all of the sets, which are known?
+    #[inline(always)]
+    pub fn are_in(&self, list: &[ExprId], n: NodeIx) -> bool {
+        list.iter().all(|&part| has(&self.words[self.known[part as usize].at as usize..], n))
+    }
+
+    /// Has the set a single node?
+    #[inline]
+    pub fn is_single(&mut self, dag: &Dag, message: Message<'_>, id: ExprId) -> bool {
+        if self.words.len() > MAX_WORDS {
+            self.forget();
+        }
+        self.set(dag, message, id).is_some_and(|at| size(&self.words[at..at + self.width]) == 1)
     }
 
     #[inline(always)]
@@ -455,7 +474,7 @@ fn each_context<'a>(
 
 /// What is known of the values of nodes.
 #[derive(Default)]
-struct Values {
+pub(super) struct Values {
     strings: Vec<u32>,
     numbers: Vec<u64>,
     scratch: Vec<u8>,
@@ -471,7 +490,7 @@ impl Values {
     }
 
     #[inline]
-    fn pass(&mut self, message: Message<'_>, n: NodeIx, check: Check) -> bool {
+    pub(super) fn pass(&mut self, message: Message<'_>, n: NodeIx, check: Check) -> bool {
         match check.question {
             Question::Is(want) if !check.normalize => self.string(message, n) == want,
             Question::IsNot(want) if !check.normalize => self.string(message, n) != want,
@@ -525,7 +544,7 @@ fn pass(message: Message<'_>, value: &[u8], check: Check) -> bool {
 }
 
 #[inline(always)]
-fn has(set: &[u64], n: NodeIx) -> bool {
+pub fn has(set: &[u64], n: NodeIx) -> bool {
     set[n as usize / 64] >> (n % 64) & 1 != 0
 }
 

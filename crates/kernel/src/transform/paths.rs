@@ -36,6 +36,10 @@ impl LinearPath {
         self.0.is_empty()
     }
 
+    pub fn steps(&self) -> &[(Test, bool)] {
+        &self.0
+    }
+
     /// The depths of those ancestors from which the path leads to the last node of a tag path. `tags[d]` is the name at
     /// depth d. `filter(i, mask)` can take away depths at which step i may not be.
     pub fn contexts(&self, tags: &[Sym], names: &Names, mut filter: impl FnMut(usize, u64) -> u64) -> u64 {

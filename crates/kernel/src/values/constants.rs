@@ -13,6 +13,8 @@ pub struct Constants {
     bytes: Vec<u8>,
     spans: Vec<(u32, u32)>,
     strings: HashTable<StrId>,
+    /// Bytes of the longest string: most values that are none of them are longer.
+    longest: usize,
     numbers: Vec<u64>,
     number_ids: HashMap<u64, u32>,
 }
@@ -43,6 +45,7 @@ impl Constants {
             return id;
         }
         let id = self.spans.len() as u32;
+        self.longest = self.longest.max(s.len());
         self.spans.push((self.bytes.len() as u32, s.len() as u32));
         self.bytes.extend_from_slice(s);
         let (spans, bytes) = (&self.spans, &self.bytes);
@@ -75,7 +78,8 @@ impl Constants {
         if at as usize != bytes.len() {
             return Err("text after the last string");
         }
-        Ok(Constants { bytes: bytes.to_vec(), spans, strings, numbers, number_ids })
+        let longest = lens.iter().max().map_or(0, |&len| len as usize);
+        Ok(Constants { bytes: bytes.to_vec(), spans, strings, longest, numbers, number_ids })
     }
 
     /// Is this the symbol of a constant?
@@ -88,6 +92,9 @@ impl Constants {
     /// The number of a string that some subscription compares with.
     #[inline]
     pub fn find(&self, s: &[u8]) -> Option<StrId> {
+        if s.len() > self.longest {
+            return None;
+        }
         self.strings.find(hash(s), |&id| self.get(id) == s).copied()
     }
 

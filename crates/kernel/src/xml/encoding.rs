@@ -135,11 +135,11 @@ impl Encoding {
 
     /// How many bytes of a message its UTF-8 text up to some place came from.
     pub fn original_length(self, text: &[u8]) -> usize {
-        let chars = String::from_utf8_lossy(text);
+        let chars = || String::from_utf8_lossy(text);
         match self {
             Encoding::Utf8 => text.len(),
-            Encoding::Utf16 { .. } => chars.chars().map(|c| c.len_utf16() * 2).sum(),
-            _ => chars.chars().count(),
+            Encoding::Utf16 { .. } => chars().chars().map(|c| c.len_utf16() * 2).sum(),
+            _ => chars().chars().count(),
         }
     }
 }

@@ -20,7 +20,7 @@ def open_sink(name: str, settings: AnySink, context: Context) -> Sink:
     if isinstance(settings, ParquetSettings):
         from twigcast.delivery.sinks.parquet import ParquetSink
 
-        return ParquetSink(name, settings.path, context.state)
+        return ParquetSink(name, settings.path, context.state, settings.compression)
     if isinstance(settings, KafkaSettings):
         from twigcast.delivery.sinks.kafka import KafkaSink
 

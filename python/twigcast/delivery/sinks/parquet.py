@@ -16,11 +16,12 @@ from twigcast.delivery.sinks.base import Batch, Sink, cannot_write, contents
 from twigcast.delivery.writer import TIME
 
 CONTENT = pa.dictionary(pa.int32(), pa.binary())
+MESSAGE = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [
         ("delivery", pa.string()),
         ("stream", pa.string()),
-        ("message", pa.string()),
+        ("message", MESSAGE),
         ("time", TIME),
         ("headers", pa.map_(pa.string(), pa.string())),
         ("subscription", pa.string()),
@@ -33,9 +34,10 @@ _DICTIONARY_BYTES = 1 << 30
 
 
 class ParquetSink(Sink):
-    def __init__(self, name: str, path: Path, state: str) -> None:
+    def __init__(self, name: str, path: Path, state: str, compression: str) -> None:
         super().__init__(name)
         self._path = path
+        self._compression = compression
         self._state = state
         self._publication = Publication(path, name, state)
 
@@ -57,7 +59,7 @@ class ParquetSink(Sink):
                     writer = pq.ParquetWriter(
                         place / f"{batch.stream}-{batch.batch:08d}-{self._state}.parquet",
                         SCHEMA,
-                        compression="zstd",
+                        compression=self._compression,
                         use_dictionary=[name for name in SCHEMA.names if name != "delivery"],
                         dictionary_pagesize_limit=_DICTIONARY_BYTES,
                         write_statistics=["stream", "message", "time", "subscription", "subscriber"],
@@ -74,6 +76,9 @@ def _rows(piece: Piece) -> pa.RecordBatch:
     for name in SCHEMA.names:
         if name == "content":
             columns.append(contents(piece))
+        elif name == "message":
+            # By row they are a dictionary already: nobody need look for equal ones.
+            columns.append(pa.DictionaryArray.from_arrays(piece.rows, piece.messages.column(name)))
         elif name in piece.deliveries.schema.names:
             columns.append(piece.deliveries.column(name))
         else:

@@ -12,7 +12,7 @@ from twigcast.delivery import REPORT, LogPart, LogWriter
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import Load
 from twigcast.spark.stages.archive import Archive
-from twigcast.spark.stages.live import Held, Version, held_at
+from twigcast.spark.stages.live import TRAITS, Held, Version, held_at
 from twigcast.spark.stages.outcome import Outcome, outcomes
 from twigcast.spark.stages.payload import payloads
 from twigcast.spark.stages.validity import ANYTHING, Validity
@@ -69,13 +69,17 @@ class DeliverTask:
                 self._write(batch, outcome, held, part)
 
     def _write(self, batch: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
+        matches = outcome.matches
+        if outcome.errors.null_count == len(outcome.errors) and len(batch) == len(outcome.ids):
+            part.write(batch, deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream))
+            return
         # A message may be beyond some subscriptions only: it is a dead letter, and the others get it all the same.
         good = outcome.errors.is_null()
         partly = pc.and_(outcome.errors.is_valid(), pc.greater(pc.list_value_length(outcome.matches), 0))
         some = pc.or_(good, partly)
         messages = batch.take(outcome.ids.filter(some))
         part.counts.messages -= pc.sum(partly).as_py() or 0  # counted as refused
-        matches = outcome.matches.filter(some)
+        matches = matches.filter(some)
         rows, found = matches.value_parent_indices(), matches.flatten()
         part.write(messages, deliveries_of(rows, found, held, self.stream))
 
@@ -90,16 +94,17 @@ DELIVERIES = pa.schema(
         ("max_delay", pa.int64()),
     ]
 )
+KEYED = DELIVERIES.append(pa.field("key", pa.string()))
 
 
 def deliveries_of(rows: pa.Array, found: pa.Array, held: Held, stream: str) -> pa.RecordBatch:
     """Matches (numbers, or what ``Engine.select_batch`` has) as deliveries; those of other streams fall out."""
     numbers = found.field("subscription") if pa.types.is_struct(found.type) else found
     payload = payloads(found) if pa.types.is_struct(found.type) else pa.nulls(len(found), pa.binary())
-    columns = {name: held.traits.take(name, numbers) for name in ("subscription", "subscriber", "max_delay", "stream")}
-    only = columns.pop("stream")
-    arrays = [rows.cast(pa.int32()), columns["subscription"], columns["subscriber"], payload, columns["max_delay"]]
-    deliveries = pa.RecordBatch.from_arrays(arrays, schema=DELIVERIES)
+    of = {name: held.traits.take(name, numbers) for name in TRAITS.names}
+    only = of["stream"]
+    arrays = [rows.cast(pa.int32()), of["subscription"], of["subscriber"], payload, of["max_delay"], of["key"]]
+    deliveries = pa.RecordBatch.from_arrays(arrays, schema=KEYED)
     if only.null_count == len(only):
         return deliveries
     return deliveries.filter(pc.or_(only.is_null(), pc.equal(only, stream).fill_null(False)))

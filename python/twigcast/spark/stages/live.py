@@ -23,6 +23,7 @@ KEPT = 2
 TRAITS = pa.schema(
     [
         ("subscription", pa.string()),
+        ("key", pa.string()),
         ("subscriber", pa.string()),
         ("max_delay", pa.int64()),
         ("stream", pa.string()),

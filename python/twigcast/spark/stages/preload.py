@@ -8,9 +8,11 @@ until a worker writes to them: deltas and what matching remembers are the worker
 from __future__ import annotations
 
 import gc
+import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +22,15 @@ from twigcast.engine import Engine
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
 
 VARIABLE = "TWIGCAST_SNAPSHOT"
 DAEMON = "twigcast.spark.daemon"
 WORTH = 1 << 20
 """Bytes of a snapshot from which on sharing it is worth a daemon: to start one takes a second or two."""
+
+COMING = ".coming"
+"""The end of the name of an empty file that says that a snapshot is being written; for a daemon that is early."""
 
 _here: dict[str, Engine] = {}
 _building = threading.Lock()
@@ -36,12 +42,46 @@ def preloading(context: SparkContext, path: str | None) -> Iterator[None]:
     if path is None or _size(path) < WORTH or not _is_ours(context):
         yield
         return
+    with _named(context, path):
+        yield
+
+
+@contextmanager
+def _named(context: SparkContext, path: str) -> Iterator[None]:
     with _building:  # the environment is the session's; a stage copies it when it is built
         context.environment[VARIABLE] = path
         try:
             yield
         finally:
             del context.environment[VARIABLE]
+
+
+@contextmanager
+def coming(spark: SparkSession, path: str | None) -> Iterator[None]:
+    """While a large snapshot is made and written to ``path``, inside, its daemon starts and waits for it."""
+    context = spark.sparkContext
+    if path is None or not _is_ours(context) or not (context.master or "").startswith("local"):
+        yield
+        return
+    mark = Path(path + COMING)
+    mark.touch()
+    try:
+        with _named(context, path):
+            # One task: it waits with the daemon, and the other cores have other things to do.
+            frame = spark.range(1, numPartitions=1).mapInArrow(_nothing, "id long")
+        threading.Thread(target=_run, args=(frame,), name="twigcast-daemon", daemon=True).start()
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from ()
+
+
+def _run(frame: DataFrame) -> None:
+    with suppress(Exception):  # whoever needs the daemon starts it then, and says what is wrong
+        frame.collect()
 
 
 def _size(path: str) -> int:
@@ -58,6 +98,9 @@ def _is_ours(context: SparkContext) -> bool:
 def preload(path: str) -> None:
     """In the daemon, before it forks."""
     pa.array([0])  # imports pandas, where there is one: each worker would do that for itself
+    parent = os.getppid()
+    while Path(path + COMING).exists() and not Path(path).exists() and os.getppid() == parent:
+        time.sleep(0.02)
     # Spark copies files for a machine without the driver's disk to where the executor, and hence its daemon, runs.
     engine = Engine.open(path if Path(path).exists() else Path(path).name)
     engine.numbers([])  # ids as Python objects: else each worker makes its own when the first delta comes

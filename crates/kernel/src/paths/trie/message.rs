@@ -1,6 +1,7 @@
 //! One message: where in the trie its current node is, what it has visited, and what that delivers.
 
-use super::{flag, NodeId, Trie, BYPASS, DEAD};
+use super::{flag, NodeId, Run, Trie, BYPASS, DEAD};
+use crate::bits::fetch;
 use crate::names::Sym;
 use crate::paths::index::PathIndex;
 use crate::paths::NONE;
@@ -18,6 +19,7 @@ impl Trie {
         run.cur = 0;
         run.stack.clear();
         run.visited.clear();
+        run.values.clear();
         run.late.clear();
         run.bypass.clear();
     }
@@ -94,6 +96,37 @@ impl Trie {
         }
     }
 
+    /// The value of the current node.
+    #[inline(always)]
+    pub fn value(&mut self, index: &PathIndex, sym: Sym) {
+        let cur = self.run.cur;
+        if cur == BYPASS {
+            return self.leaf(index, sym);
+        }
+        self.tab.expect(cur, sym);
+        self.run.values.push((cur, sym));
+    }
+
+    /// Looks the values up.
+    pub fn catch_up(&mut self, index: &PathIndex) {
+        let mut values = std::mem::take(&mut self.run.values);
+        for (cur, sym) in &mut values {
+            let mut n = self.tab.get(*cur, *sym);
+            if n == NONE {
+                n = self.miss(index, *cur, *sym);
+                if n == BYPASS {
+                    self.run.bypass.close();
+                }
+            }
+            if let Some(h) = self.hot.get(n as usize) {
+                fetch(&h.stamp);
+            }
+            *cur = n;
+        }
+        values.drain(..).for_each(|(n, _)| self.visit(n));
+        self.run.values = values;
+    }
+
     #[inline(always)]
     fn visit(&mut self, n: NodeId) {
         if let Some(h) = self.hot.get_mut(n as usize) {
@@ -101,6 +134,9 @@ impl Trie {
                 h.stamp = self.run.message;
                 if h.flags & flag::ACCEPTS != 0 {
                     self.run.visited.push(n);
+                    if let Some(first) = self.intervals.get(h.i0 as usize) {
+                        fetch(&first.0);
+                    }
                 }
             }
         }
@@ -138,20 +174,24 @@ impl Trie {
 
     /// Notes the intervals of what the message satisfies.
     fn collect(&mut self, index: &PathIndex) {
-        let runs = &mut self.run.runs;
+        self.catch_up(index);
+        let Run { runs, noted, visited, late, .. } = &mut self.run;
         runs.fit(&self.laminar);
-        for &n in &self.run.visited {
+        noted.clear();
+        for &n in &*visited {
             let h = &self.hot[n as usize];
-            for &i in &self.intervals[h.i0 as usize..h.i1 as usize] {
-                runs.add(i);
-            }
+            noted.extend_from_slice(&self.intervals[h.i0 as usize..h.i1 as usize]);
             if h.flags & flag::EXTRA != 0 {
-                for &i in &self.extra[&n] {
-                    runs.add(i);
-                }
+                noted.extend_from_slice(&self.extra[&n]);
             }
         }
-        for &p in &self.run.late {
+        for (i, &interval) in noted.iter().enumerate() {
+            if let Some(later) = noted.get(i + 16) {
+                runs.expect(later.0);
+            }
+            runs.add(interval);
+        }
+        for &p in &*late {
             index.subs(p, |sub| {
                 let position = self.laminar.position(sub);
                 runs.add((position, position + 1));

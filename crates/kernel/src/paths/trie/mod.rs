@@ -112,6 +112,10 @@ struct Run {
     cur: NodeId,
     stack: Vec<NodeId>,
     visited: Vec<NodeId>,
+    /// Nodes whose value is this symbol, not looked up yet: these look-ups miss the caches, and many at a time cost
+    /// little more than one.
+    values: Vec<(NodeId, Sym)>,
+    noted: Vec<Interval>,
     bypass: Bypass,
     /// Paths found by the bypass.
     late: Vec<PathId>,
@@ -170,6 +174,7 @@ impl Trie {
                 }
             });
         }
+        let (quiet, loud): (Vec<u32>, Vec<u32>) = subs.into_iter().partition(|&s| index.is_quiet(s));
         let mut refs = vec![root];
         let mut inherited = 0;
         if let Some(o) = origin {
@@ -206,7 +211,7 @@ impl Trie {
             delta_work: 0,
             by_sym: HashMap::new(),
             aliases: vec![],
-            laminar: Laminar::new(subs.into_iter(), index.sub_bound()),
+            laminar: Laminar::new(&loud, &quiet, index.sub_bound()),
             common: 0,
             generation: index.generation(),
             version: index.version(),

@@ -4,7 +4,7 @@ use super::{block, Store};
 use crate::paths::NONE;
 use crate::shapes::block::Block;
 use crate::shapes::pending::Pending;
-use crate::shapes::program::Pred;
+use crate::shapes::program::{Node, Pred};
 use crate::shapes::rows::{Asked, Rows};
 use crate::shapes::search::Message;
 use crate::shapes::shared::Shared;
@@ -20,14 +20,14 @@ impl Store {
         shape.guard_items.iter().chain(own.iter().filter(|&&g| g != NONE)).copied()
     }
 
-    /// The rows of a bucket that are best checked one by one, and the pattern; none if the guards decide.
-    pub fn short(&self, bucket: u32) -> Option<(Option<&Pred>, Block<'_>)> {
+    /// The rows of a bucket that are best checked one by one.
+    pub fn short(&self, bucket: u32) -> Option<Short<'_>> {
         let b = &self.buckets[bucket as usize];
         let shape = &self.shapes[b.shape as usize];
         let block = block(&self.arena, &shape.layout, b);
-        let decided = shape.exact && !block.guards().contains(&NONE);
-        let long = b.len > FEW && (decided || shape.star.is_some());
-        (!long).then_some(((!decided).then_some(&shape.program.pred), block))
+        let trunk = shape.exact.filter(|_| !block.guards().contains(&NONE)).and_then(|n| shape.program.trunk(n));
+        let long = b.len > FEW && (trunk.is_some_and(<[_]>::is_empty) || shape.star.is_some());
+        (!long).then_some(Short { trunk, pred: &shape.program.pred, block })
     }
 
     /// Appends the subscriptions of the bucket that the message satisfies.
@@ -35,7 +35,7 @@ impl Store {
         let b = &self.buckets[bucket as usize];
         let shape = &self.shapes[b.shape as usize];
         let block = block(&self.arena, &shape.layout, b);
-        if shape.exact && !block.guards().contains(&NONE) {
+        if shape.exact == Some(0) && !block.guards().contains(&NONE) {
             return out.extend(block.subs().iter().copied().filter(|&s| s != NONE));
         }
         let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
@@ -118,6 +118,14 @@ pub fn dedup(list: &mut Vec<u32>, from: usize) {
         }
     }
     list.truncate(kept);
+}
+
+/// The rows of a bucket, and what is to be checked of each.
+pub struct Short<'a> {
+    /// If these steps find a single node, the guards decide.
+    pub trunk: Option<&'a [Node]>,
+    pub pred: &'a Pred,
+    pub block: Block<'a>,
 }
 
 /// Columns pay for buckets with more rows.

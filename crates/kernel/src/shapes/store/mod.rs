@@ -4,7 +4,7 @@
 
 mod evaluate;
 
-pub use evaluate::{dedup, Scratch};
+pub use evaluate::{dedup, Scratch, Short};
 
 use super::block::{number, Arena, Block, BlockMut, Column, Layout};
 use super::program::Program;
@@ -31,8 +31,9 @@ pub struct Shape {
     pub access: Vec<Access>,
     /// Further paths that every message which satisfies the shape has: checked before the program is run.
     pub guards: Vec<Access>,
-    /// The one access path and the guards are all there is to the pattern: they decide it.
-    pub exact: bool,
+    /// The one access path and the guards are all there is to the pattern, if so many steps of it, its first, find a
+    /// single node: then they decide it.
+    pub exact: Option<u32>,
     /// The items of guards without slots; none while the shape has no bucket.
     pub guard_items: Vec<u32>,
     /// The slots of the other guards, whose items each bucket has.
@@ -99,7 +100,7 @@ impl Store {
         words: &[u32],
         access: Vec<Access>,
         guards: Vec<Access>,
-        exact: bool,
+        exact: Option<u32>,
     ) -> u32 {
         let guard_slots: Box<[u32]> = guards.iter().filter_map(|g| g.slot).collect();
         let is_fixed = |slot| access.iter().any(|a| a.slot == Some(slot));

@@ -1,0 +1,441 @@
+//! A large document as many small messages: each unit, with the tags of the elements around it, is matched as if it
+//! were alone. So a value leads to the few subscriptions that ask for it in this unit, and not to a search through all.
+//!
+//! Where hardly any unit has all the paths and values that some pattern needs, units are read lightly at first, by
+//! their paths and values alone; the table of nodes is made for those that may match, by reading them again.
+
+use super::{Deliver, Matcher, MessageSink, PathMatcher};
+use crate::chunk::automaton::{Automaton, Keep, StateId};
+use crate::engine::Engine;
+use crate::names;
+use crate::shapes::candidates::Item;
+use crate::values::number::number;
+use crate::xml::{Attr, Limits, NsId, Reader, Sink, Tag, Text, XmlError};
+
+/// What lies between units is matched when there is this much of it.
+const BETWEEN: u32 = 1 << 14;
+
+/// Which elements are units, what has been found in those so far, and the elements that are open around the next one.
+pub struct Units {
+    automaton: Automaton,
+    around: Vec<Around>,
+    /// Their start tags, when the last unit ended.
+    head: Vec<u8>,
+    /// By number: it has been found.
+    seen: Vec<bool>,
+    found: Vec<u32>,
+    /// How many of 256 units had to be looked at closely, of late.
+    close: u32,
+    again: Again,
+    values: Values,
+}
+
+/// To read units again.
+struct Again {
+    reader: Reader,
+    xml: Vec<u8>,
+    error: Option<XmlError>,
+}
+
+struct Around {
+    state: StateId,
+    start: u32,
+    end: u32,
+    local: u32,
+    name_end: u32,
+    ns: NsId,
+    attrs: Vec<Attr>,
+    declares: bool,
+}
+
+impl Around {
+    fn of(tag: &Tag<'_>, state: StateId) -> Around {
+        let &Tag { start, end, local, name_end, ns, declares, .. } = tag;
+        Around { state, start, end, local, name_end, ns, attrs: tag.attrs.to_vec(), declares }
+    }
+
+    fn tag<'a>(&'a self, src: &'a [u8]) -> Tag<'a> {
+        let &Around { start, end, local, name_end, ns, declares, .. } = self;
+        Tag { src, start, end, local, name_end, ns, attrs: &self.attrs, declares }
+    }
+}
+
+/// The values of open elements that some path asks for, as far as they are read.
+#[derive(Default)]
+struct Values {
+    depth: u32,
+    /// Depth of the element, and its first run of text.
+    open: Vec<(u32, u32)>,
+    texts: Vec<Run>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    start: u32,
+    end: u32,
+    plain: bool,
+    cdata: bool,
+}
+
+impl Values {
+    fn clear(&mut self) {
+        self.depth = 0;
+        self.open.clear();
+        self.texts.clear();
+    }
+
+    /// The value of the element that ends, if it is asked for.
+    fn close<'a>(&'a mut self, src: &'a [u8]) -> Option<&'a [u8]> {
+        let &(depth, from) = self.open.last()?;
+        if depth != self.depth {
+            return None;
+        }
+        self.open.pop();
+        match &self.texts[from as usize..] {
+            [] => Some(b""),
+            [run] if run.plain => Some(&src[run.start as usize..run.end as usize]),
+            runs => {
+                self.scratch.clear();
+                for &Run { start, end, plain, cdata } in runs {
+                    Text { src, start, end, plain, cdata }.decode(&mut self.scratch);
+                }
+                Some(&self.scratch)
+            }
+        }
+    }
+}
+
+impl Units {
+    /// The steps of `units` are symbols of the engine that matches.
+    pub fn new(units: Vec<Keep>) -> Units {
+        Units {
+            automaton: Automaton::new(units),
+            around: vec![],
+            head: vec![],
+            seen: vec![],
+            found: vec![],
+            close: 0,
+            again: Again { reader: Reader::new(), xml: vec![], error: None },
+            values: Values::default(),
+        }
+    }
+
+    pub(super) fn read<P: PathMatcher>(
+        &mut self,
+        message: MessageSink<'_, P, true>,
+        reader: &mut Reader,
+        xml: &[u8],
+    ) -> Result<(), XmlError> {
+        self.around.clear();
+        self.head.clear();
+        self.found.clear();
+        self.seen.clear();
+        self.seen.resize(message.engine.bound(), false);
+        let limits = message.limits;
+        // What a prolog says does not go with a unit that is read again.
+        let is_bare = !matches!(xml, [b'<', b'?' | b'!', ..]) && xml.starts_with(b"<");
+        let sink = &mut UnitSink { message, units: self, is_bare, light: false, inside: 0, from: 0, needs: false };
+        reader.read(xml, limits, sink)?;
+        self.again.error.take().map_or(Ok(()), Err)
+    }
+
+    fn is_light(&self) -> bool {
+        self.close < 64
+    }
+}
+
+impl Matcher {
+    /// Appends the numbers of the subscriptions that some unit of the document satisfies, or what lies between units,
+    /// each once, in ascending order. On an error nothing is appended.
+    pub fn read_units(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        units: &mut Units,
+        out: &mut Vec<u32>,
+    ) -> Result<(), XmlError> {
+        let mut scratch = vec![];
+        self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units))?;
+        units.found.sort_unstable();
+        out.append(&mut units.found);
+        Ok(())
+    }
+}
+
+struct UnitSink<'a, P> {
+    message: MessageSink<'a, P, true>,
+    units: &'a mut Units,
+    /// The document has nothing before its root element.
+    is_bare: bool,
+    /// The unit at hand is read lightly.
+    light: bool,
+    /// Open elements of the unit at hand.
+    inside: u32,
+    /// What has not been matched yet begins here.
+    from: u32,
+    /// Paths and values alone do not decide what is being read.
+    needs: bool,
+}
+
+impl<P: PathMatcher> UnitSink<'_, P> {
+    /// An element that is neither a unit nor in one, or a unit.
+    #[inline(never)]
+    fn outside(&mut self, tag: &Tag<'_>) {
+        let units = &mut *self.units;
+        let names = &self.message.engine.index.names;
+        units.automaton.trim(units.around.iter_mut().map(|one| &mut one.state));
+        let sym = names.symbol(false, tag.ns, tag.local());
+        let from = units.around.last().map_or(Automaton::ROOT, |one| one.state);
+        let state = units.automaton.step(names, from, sym);
+        if units.automaton.state(state).kept.is_empty() {
+            units.around.push(Around::of(tag, state));
+        } else {
+            self.inside = 1;
+        }
+    }
+
+    /// Matches what has been read since the last time, in the tags of the elements that are open.
+    #[inline(never)]
+    fn turn(&mut self, src: &[u8], past: u32) {
+        for _ in 0..self.units.around.len() {
+            self.close(src, past, past);
+        }
+        self.collect(src, past);
+        self.light = self.is_bare && self.units.is_light();
+        self.begin_message(src);
+        let Units { around, head, .. } = &mut *self.units;
+        head.clear();
+        for one in &*around {
+            head.extend_from_slice(&src[one.start as usize..one.end as usize]);
+        }
+        let around = std::mem::take(around);
+        for one in &around {
+            self.open(&one.tag(src));
+        }
+        self.units.around = around;
+        self.from = past;
+    }
+
+    fn begin_message(&mut self, src: &[u8]) {
+        let MessageSink { engine, paths, .. } = &mut self.message;
+        paths.begin(&engine.index);
+        self.needs = false;
+        if self.light {
+            self.units.values.clear();
+        } else {
+            self.message.begin(src);
+        }
+    }
+
+    fn collect(&mut self, src: &[u8], past: u32) {
+        let MessageSink { engine, table, paths, .. } = &mut self.message;
+        if self.light {
+            table.items.clear();
+            paths.deliver(&engine.index, &mut table.items);
+        } else {
+            self.message.finish(src);
+        }
+        let needs = self.needs | self.decide();
+        let close = &mut self.units.close;
+        *close = *close - *close / 16 + 16 * u32::from(needs);
+        if self.light && needs {
+            self.read_again(src, past);
+        }
+        let Units { seen, found, .. } = &mut *self.units;
+        for number in self.message.out.drain(..) {
+            if !std::mem::replace(&mut seen[number as usize], true) {
+                found.push(number);
+            }
+        }
+    }
+
+    /// Is there a pattern of which all paths and values are there? If the unit was read lightly, subscriptions to paths
+    /// are found here.
+    fn decide(&mut self) -> bool {
+        let MessageSink { engine, table, paths, out, .. } = &mut self.message;
+        let mut marked = false;
+        for &item in &table.items {
+            match engine.item(item) {
+                Item::Guard => {}
+                Item::Subscription if self.light => out.push(item),
+                Item::Subscription => {}
+                Item::Bucket(bucket) => {
+                    if !std::mem::replace(&mut marked, true) {
+                        paths.mark();
+                    }
+                    if engine.store.guards(bucket).all(|guard| paths.has(guard)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Reads what has been read lightly since the last time.
+    #[inline(never)]
+    fn read_again(&mut self, src: &[u8], past: u32) {
+        let Units { around, head, again, .. } = &mut *self.units;
+        again.xml.clear();
+        again.xml.extend_from_slice(head);
+        again.xml.extend_from_slice(&src[self.from as usize..past as usize]);
+        for one in around.iter().rev() {
+            again.xml.extend_from_slice(b"</");
+            again.xml.extend_from_slice(&src[one.start as usize + 1..one.name_end as usize]);
+            again.xml.push(b'>');
+        }
+        let MessageSink { engine, table, paths, limits, attributes, out, .. } = &mut self.message;
+        paths.begin(&engine.index);
+        let (engine, limits, attributes) = (*engine, *limits, *attributes);
+        let deliver = Deliver::Matches;
+        let mut sink = MessageSink::<P, true> { engine, table, paths: &mut **paths, limits, attributes, deliver, out };
+        if let Err(error) = again.reader.read(&again.xml, limits, &mut sink) {
+            again.error.get_or_insert(error);
+        }
+    }
+
+    #[inline(always)]
+    fn open(&mut self, tag: &Tag<'_>) {
+        if !self.light {
+            return self.message.start(tag);
+        }
+        let MessageSink { engine, paths, attributes, .. } = &mut self.message;
+        let index = &engine.index;
+        paths.open(index, index.names.symbol(false, tag.ns, tag.local()));
+        if *attributes && !tag.attrs.is_empty() && paths.wants_attributes() {
+            self.attributes(tag);
+        }
+        let values = &mut self.units.values;
+        values.depth += 1;
+        if self.message.paths.wants_values() {
+            values.open.push((values.depth, values.texts.len() as u32));
+        }
+    }
+
+    #[inline(always)]
+    fn close(&mut self, src: &[u8], at: u32, past: u32) {
+        if !self.light {
+            return self.message.end(src, at, past);
+        }
+        let values = &mut self.units.values;
+        if let Some(value) = values.close(src) {
+            value_of(&mut self.message, value);
+            if values.open.is_empty() {
+                values.texts.clear();
+            }
+        }
+        values.depth -= 1;
+        self.message.paths.close();
+    }
+
+    fn attributes(&mut self, tag: &Tag<'_>) {
+        for a in tag.attrs {
+            let MessageSink { engine, paths, .. } = &mut self.message;
+            let name = &tag.src[a.local as usize..a.name_end as usize];
+            paths.open(&engine.index, engine.index.names.symbol(true, a.ns, name));
+            if paths.wants_values() {
+                let raw = &tag.src[a.value as usize..a.value_end as usize];
+                if a.plain {
+                    value_of(&mut self.message, raw);
+                } else {
+                    let scratch = &mut self.units.values.scratch;
+                    scratch.clear();
+                    crate::xml::decode_attribute(raw, scratch);
+                    value_of(&mut self.message, scratch);
+                }
+            }
+            self.message.paths.close();
+        }
+    }
+
+    fn other(&mut self) {
+        self.needs |= self.light && self.message.paths.wants_leaves();
+    }
+}
+
+/// The value of the current node as a step of the path to it, if some subscription compares with it.
+#[inline(always)]
+fn value_of<P: PathMatcher>(message: &mut MessageSink<'_, P, true>, value: &[u8]) {
+    let MessageSink { engine: Engine { constants, index, .. }, paths, .. } = message;
+    if let Some(id) = constants.find(value) {
+        paths.leaf(index, names::string_value(id));
+    }
+    if constants.has_numbers() {
+        if let Some(id) = constants.find_number(number(value)) {
+            paths.leaf(index, names::number_value(id));
+        }
+    }
+}
+
+impl<P: PathMatcher> Sink for UnitSink<'_, P> {
+    #[inline(always)]
+    fn namespace(&mut self, uri: &[u8]) -> NsId {
+        self.message.namespace(uri)
+    }
+
+    fn begin(&mut self, src: &[u8]) {
+        self.light = self.is_bare && self.units.is_light();
+        self.begin_message(src);
+    }
+
+    #[inline(always)]
+    fn start(&mut self, tag: &Tag<'_>) {
+        if self.inside > 0 {
+            self.inside += 1;
+        } else {
+            self.outside(tag);
+        }
+        self.open(tag);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, src: &[u8], at: u32, past: u32) {
+        self.close(src, at, past);
+        if self.inside > 1 {
+            self.inside -= 1;
+        } else if self.inside == 1 {
+            self.inside = 0;
+            self.turn(src, past);
+        } else {
+            self.units.around.pop();
+            if past - self.from > BETWEEN {
+                self.turn(src, past);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn text(&mut self, text: &Text<'_>) {
+        if !self.light {
+            return self.message.text(text);
+        }
+        let values = &mut self.units.values;
+        if !values.open.is_empty() {
+            let &Text { start, end, plain, cdata, .. } = text;
+            values.texts.push(Run { start, end, plain, cdata });
+        }
+        self.needs |= self.message.paths.wants_leaves();
+    }
+
+    fn comment(&mut self, src: &[u8], start: u32, end: u32) {
+        if self.light {
+            self.other();
+        } else {
+            self.message.comment(src, start, end);
+        }
+    }
+
+    fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
+        if self.light {
+            self.other();
+        } else {
+            self.message.instruction(src, start, end);
+        }
+    }
+
+    fn finish(&mut self, src: &[u8]) {
+        self.collect(src, src.len() as u32);
+    }
+}
