@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from twigcast import Broker
 from twigcast.errors import OptionError
 from twigcast.relational import PLANS
+from twigcast.spark.java import find_java
 
 Run = Callable[..., Any]
 
@@ -94,6 +99,38 @@ def test_mistakes(run: Run, folder: Run) -> None:
         done = run("match", *arguments)
         assert done.returncode == 2 and text in done.stderr, (arguments, done.stderr)
         assert "Traceback" not in done.stderr
+
+
+def test_compressed_messages(run: Run, folder: Run) -> None:
+    folder({"subs.txt": SUBSCRIPTIONS, "1.xml": FILES["in/1.xml"]})
+    Path("2.xml.gz").write_bytes(gzip.compress(FILES["in/1.xml"].encode()))
+    Path("3.xml.gz").write_bytes(gzip.compress(b"<a>" + b" " * 10_000_000 + b"</a>"))
+    Path("4.xml.gz").write_bytes(gzip.compress(b"<a/>")[:-9])
+    plain = run("match", "-s", "subs.txt", "1.xml", "2.xml.gz")
+    found = run("match", "--engine", "relational", "-s", "subs.txt", "1.xml", "2.xml.gz")
+    assert (found.returncode, found.stdout) == (0, plain.stdout) and found.stdout.count("\n") == 6
+    bounded = ("match", "--engine", "relational", "-s", "subs.txt", "--max-bytes", "1000000")
+    wrong = run(*bounded, "2.xml.gz", "3.xml.gz", "4.xml.gz")
+    assert wrong.returncode == 2 and wrong.stdout.count("\n") == 3
+    assert "3.xml.gz:1:1: limit-" in wrong.stderr and "4.xml.gz: unreadable: " in wrong.stderr
+
+
+@pytest.mark.slow
+def test_on_spark(run: Run, folder: Run) -> None:
+    """In a process of its own, which starts and stops Spark."""
+    pytest.importorskip("pyspark")
+    try:
+        find_java()
+    except OptionError as error:
+        pytest.skip(str(error))
+    folder({**FILES, "vip.csv": "id\nann\n", "subs.txt": SUBSCRIPTIONS + "/order/customer = $vip.id\n"})
+    arguments = ("match", "--engine", "relational", "--reference", "vip=vip.csv", "-s", "subs.txt", "in")
+    plain = run(*arguments)
+    command = [sys.executable, "-c", "from twigcast.cli import main; main()", *arguments, "--database", "spark"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert plain.stdout.count("\n") == 4
+    assert (found.returncode, found.stdout) == (plain.returncode, plain.stdout), found.stderr
+    assert "Traceback" not in found.stderr and "3.xml:1:" in found.stderr
 
 
 def test_explain(run: Run) -> None:

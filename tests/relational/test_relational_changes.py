@@ -97,6 +97,23 @@ def test_interleavings_on_postgresql(postgresql_url: str, plan: str) -> None:
     interleave([(source.choice(kinds), source.randrange(13)) for _ in range(25)], plan, postgresql_url)
 
 
+def test_shapes_are_numbered_on_after_gc() -> None:
+    engine = RelationalEngine(plan="unroll")
+    engine.add_many(Subscription(i, query) for i, query in enumerate(["//a = 1", "//b = 1", "//c = 1"]))
+    engine.remove(1)
+    engine.gc()
+    engine.add("//d = 1", id=4)
+    assert engine.match(b"<a><c>1</c><d>1</d></a>") == [2, 4]
+
+
+def test_a_database_keeps_its_plan(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'rules.db'}"
+    RelationalEngine(url, plan="share").close()
+    engine = RelationalEngine(url)
+    engine.add("//a = 1")
+    assert engine.plan.name == "share"
+
+
 def test_shared_predicates_are_stored_once() -> None:
     queries = [f"/q[symbol = 'IBM' and price > {i}]" for i in range(50)]
     counts = {}

@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from twigcast import Engine, Subscription
+from twigcast.errors import OptionError
 from twigcast.relational import PLANS, RelationalEngine
-from twigcast.spark import match_relational
+from twigcast.spark import Matched, RuleTables, load_rules, match_relational, match_relational_stream, save_rules
 from twigcast.spark.relational import SparkSQL
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
@@ -69,6 +70,74 @@ def test_as_a_stage(spark: SparkSession) -> None:
     assert [(row.message, row.subscription) for row in again.matches.collect()] == [("z", "new")]
 
 
+def test_rules_as_tables_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Saved in one format or another, loaded, and matched by who has no other database."""
+    engine = RelationalEngine(plan="unroll", unroll=2)
+    engine.register("vip", pa.table({"id": ["x", "1", "1.0", "2"]}))
+    engine.add_many([*SUBSCRIPTIONS, Subscription("vip", "//* = $vip.id")])
+    batch = pa.record_batch({"id": range(len(MESSAGES)), "xml": pa.array(MESSAGES, pa.binary())})
+    want = engine.match_batch(batch).column("matches").to_pylist()
+    assert sum("vip" in ids for ids in want) > 2
+    save_rules(spark, engine, folder=tmp_path / "rules", format="orc")
+    engine.close()
+    rules = load_rules(spark, folder=tmp_path / "rules", format="orc")
+    frame = spark.createDataFrame([(i, bytearray(xml)) for i, xml in enumerate(MESSAGES)], "id int, xml binary")
+    for messages in (frame.limit(5), frame):  # tag paths that are new come later, too
+        found = {(row.message, row.subscription) for row in match_relational(messages, rules).matches.collect()}
+        seen = {row.id for row in messages.select("id").collect()}
+        assert found == {(i, id) for i, ids in enumerate(want) if i in seen for id in ids}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANS)
+def test_rules_in_a_schema(spark: SparkSession, plan: str) -> None:
+    engine = RelationalEngine(plan=plan)
+    engine.add_many(Subscription(i, f"/q[s = 'S{i % 40}' and p > {i % 70} and v < {i % 90}]") for i in range(3000))
+    xml = [f"<q><s>S{i % 50}</s><p>{i}</p><v>{90 - i}</v></q>".encode() for i in range(60)]
+    want = engine.match_batch(pa.record_batch({"id": range(60), "xml": pa.array(xml, pa.binary())}))
+    expected = {(i, id) for i, ids in enumerate(want.column("matches").to_pylist()) for id in ids}
+    assert len(expected) > 500
+    schema = f"rules_{plan.replace('-', '_')}"
+    save_rules(spark, engine, schema=schema)
+    try:
+        frame = spark.createDataFrame([(i, bytearray(x)) for i, x in enumerate(xml)], "id int, xml binary")
+        rules = load_rules(spark, schema=schema)
+        found = {(row.message, row.subscription) for row in match_relational(frame, rules).matches.collect()}
+        assert found == expected
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_mistakes_in_rules(spark: SparkSession, tmp_path: Path) -> None:
+    for wrong in ({}, {"schema": "a", "folder": "b"}):
+        with pytest.raises(OptionError, match="schema or in a folder"):
+            load_rules(spark, **wrong)
+    with pytest.raises(OptionError, match="no table 'relational_meta'"):
+        RuleTables({})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANS)
+def test_reference_data(spark: SparkSession, plan: str) -> None:
+    """As tests/relational/test_relational_reference.py has it for the other databases."""
+    engine = RelationalEngine(SparkSQL(spark), plan=plan, unroll=2)
+    engine.register("vip", spark.createDataFrame([("ann", "Rome"), ("007", "Oslo")], "id string, city string"))
+    queries = {
+        "one": "/order/customer = $vip.id",
+        "both": "/order[customer = $vip.id and city = $vip.city and total > 10]",
+        "branch": "//item[name = $vip.id]/@n = 2",
+        "either": "/order[customer = $vip.id or total = 5]",
+    }
+    engine.add_many(Subscription(id, query) for id, query in queries.items())
+    order = "<order><customer>{}</customer><city>{}</city><total>{}</total>{}</order>"
+    item = '<item n="1"><name>ann</name></item><item n="2"><name>{}</name></item>'
+    rows = [("ann", "Oslo", 11, ""), ("eve", "Oslo", 5, ""), ("eve", "", 1, item.format("x"))]
+    rows.append(("eve", "", 1, item.format("007")))
+    xml = pa.array([order.format(*row).encode() for row in rows], pa.binary())
+    found = engine.match_batch(pa.record_batch({"id": range(4), "xml": xml})).column("matches").to_pylist()
+    assert found == [["one", "both", "either"], ["either"], [], ["branch"]]
+
+
 @pytest.mark.slow
 def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     engine = RelationalEngine(plan="share")
@@ -78,10 +147,19 @@ def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     )
     found: list[tuple[int, int]] = []
 
-    def each(batch: Any, number: int) -> None:
-        found.extend((row.message, row.subscription) for row in match_relational(batch, engine).matches.collect())
+    def each(matched: Matched, number: int) -> None:
+        found.extend((row.message, row.subscription) for row in matched.matches.collect())
 
     stream = spark.readStream.schema("id int, xml string").parquet(str(tmp_path / "in"))
-    query = stream.writeStream.foreachBatch(each).trigger(availableNow=True)
+    query = match_relational_stream(stream, engine, each).trigger(availableNow=True)
     query.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
     assert found == [(1, 7)]
+    # rules of Spark's own; the next start of the stream sees what is new
+    save_rules(spark, engine, folder=tmp_path / "rules")
+    spark.createDataFrame([(3, "<a><b>1</b></a>")], "id int, xml string").write.mode("append").parquet(
+        str(tmp_path / "in")
+    )
+    rules = load_rules(spark, folder=tmp_path / "rules")
+    query = match_relational_stream(stream, rules, each).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
+    assert found == [(1, 7), (3, 7)]

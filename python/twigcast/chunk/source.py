@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
@@ -33,6 +34,23 @@ def blocks(name: str, size: int = BLOCK) -> Iterator[bytes]:
     except (OSError, EOFError, ValueError, zlib.error) as error:
         text = getattr(error, "strerror", None) or str(error)
         raise SourceError("unreadable", text) from error
+
+
+def unpacked(data: bytes, most: int) -> bytes:
+    """The same of bytes that are there already; of more than ``most``, enough to see that it is more."""
+    if not data.startswith((GZIP, ZSTD)):
+        return data
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for block in _read(cast("IO[bytes]", BytesIO(data)), BLOCK):
+            parts.append(block)
+            size += len(block)
+            if size > most:
+                break
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise SourceError("unreadable", str(error)) from error
+    return b"".join(parts)
 
 
 def _read(file: IO[bytes], size: int) -> Iterator[bytes]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from threading import RLock
 from typing import Any
@@ -13,30 +11,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import DIALECTS, Failure, Subscription, SubscriptionId, _check, _columns, _message
-from twigcast.errors import OptionError, QueryError, Span
+from twigcast.engine import Failure, Subscription, SubscriptionId, _check, _columns, _message
+from twigcast.errors import OptionError
 from twigcast.ids import is_id
-from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
-from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
-from twigcast.relational import compile as compiling
 from twigcast.relational import reference as references
+from twigcast.relational.compile import Row
+from twigcast.relational.compiler import Compiler
 from twigcast.relational.cost import Cost, choose, measure
 from twigcast.relational.database import Database, StepByStep, open_database
-from twigcast.relational.load import Conjunction, Loader, Predicate, delete_conjunction
+from twigcast.relational.enter import enter, no_cycles
+from twigcast.relational.layout import layout_of
+from twigcast.relational.load import Loader, delete_conjunction
+from twigcast.relational.lookup import named
 from twigcast.relational.migrate import create, migrate
+from twigcast.relational.orphans import delete_orphans
 from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
-from twigcast.relational.refuse import Refused, refusal
-from twigcast.relational.state import Points, State, br_info
+from twigcast.relational.state import State
 from twigcast.relational.statements import Layout, match_statement
-from twigcast.results import Selected, check_result
-from twigcast.shape import Shapes, Template, scope_of
+from twigcast.results import Selected
 
 # Subscriptions that are on their way into the tables at one time.
 CHUNK = 50_000
-# Shapes of unrolled rows that get a join of their own, if they have this many rows.
-OWN_JOINS, OWN_JOIN_ROWS = 16, 1_000
 
 
 class RelationalEngine:
@@ -64,13 +61,15 @@ class RelationalEngine:
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
-        self._shapes = Shapes()
-        self._compiled: dict[Template, tuple[compiling.Conjunction, ...]] = {}
+        self._compiler = Compiler(self.namespaces, self._references)
         self._lock = RLock()
         self._statement: tuple[int, str] | None = None
+        self._seen = 0, 0
+        """Messages, and their values: for estimates."""
         self.database = open_database(database) if database is None or isinstance(database, str) else database
-        self._auto = plan in (None, AUTO)
-        if self.database.has_tables():
+        has_tables = self.database.has_tables()
+        self._auto = plan == AUTO or (plan is None and not has_tables)
+        if has_tables:
             migrate(self.database)
         else:
             create(self.database, Plan("unroll" if plan in (None, AUTO) else str(plan), unroll, buckets))
@@ -162,9 +161,9 @@ class RelationalEngine:
                     loader = Loader(self.database, self.plan, next_id)
                     state.read_tag_paths()
                     state.shredder.news()
-                    with _no_cycles():
+                    with no_cycles():
                         while some:
-                            self._enter(some, state, loader)
+                            enter(self.database, self._compiler, state, loader, some)
                             some = list(islice(rest, CHUNK))
                     state.write_news(state.shredder.news())
                     self._changed(state, loader.next_id)
@@ -188,54 +187,13 @@ class RelationalEngine:
                 self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
         self._auto = False
 
-    def compile(self, s: Subscription) -> list[list[compiling.Row]]:
+    def compile(self, s: Subscription) -> list[list[Row]]:
         """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
-        if not isinstance(s.query, str):
-            raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
-        if s.dialect not in DIALECTS:
-            hint = f"the dialects are {', '.join(DIALECTS)}"
-            raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
-        check_result(s.result)
-        if s.result != "match":
-            hint = "the relational engine tells which messages match; leave the result out"
-            raise OptionError("bad-result", f"the relational engine gives no {s.result}", hint=hint)
-        if is_transform(s.query):
-            text = "a transform makes new messages, which tables do not"
-            hint = "leave --engine relational out"
-            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
-        if is_correlation(s.query):
-            text = "a correlation ties messages together, which are matched one by one here"
-            hint = "leave --engine relational out"
-            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
-        check_namespaces(s.namespaces, s.default_namespace)
-        namespaces = {**self.namespaces, **(s.namespaces or {})}
-        if "$" not in s.query:
-            return self._compile(s, s.query, namespaces)
-        query = references.as_literals(s.query, self._references())
-        try:
-            return self._compile(s, query, namespaces)
-        except QueryError as error:
-            raise references.as_written(error, s.query) from None
-
-    def _compile(self, s: Subscription, query: str, namespaces: dict[str, str]) -> list[list[compiling.Row]]:
-        template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
-        found = self._compiled.get(template)
-        if found is None:
-            found = compiling.conjunctions(template, query, namespaces)
-            if template.kept:
-                self._compiled[template] = found
-        try:
-            made = [compiling.rows(conjunction, constants) for conjunction in found]
-            if query != s.query and references.named(query) != references.used(made):
-                raise Refused("reference")
-        except Refused as error:
-            raise refusal(error.what, query, namespaces) from None
-        return [rows for rows in made if rows is not None]
+        return self._compiler.compile(s)
 
     def declared(self, s: Subscription) -> dict[str, str]:
         """The prefixes that a query may use, the engine's among them: who opens the database next may have others."""
-        namespaces = {**self.namespaces, **(s.namespaces or {})}
-        return {prefix: uri for prefix, uri in namespaces.items() if f"{prefix}:" in s.query}
+        return self._compiler.declared(s)
 
     def _references(self) -> list[str]:
         return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
@@ -259,87 +217,6 @@ class RelationalEngine:
     def check(self, s: Subscription) -> None:
         """Raises what ``add`` would raise for its query."""
         self.compile(s)
-
-    def _enter(self, subscriptions: list[Subscription], state: State, loader: Loader) -> None:
-        self._check_ids([s.id for s in subscriptions])
-        numbers: list[int] = []
-        alternatives: list[tuple[int, int]] = []
-        compiled: list[tuple[int, list[compiling.Row]]] = []
-        paths: dict[str, bool] = {}
-        for s in subscriptions:
-            number = loader.next_id
-            numbers.append(number)
-            loader.next_id += 1
-            for i, rows in enumerate(self.compile(s)):
-                sub_id = number
-                if i:
-                    sub_id = loader.next_id
-                    loader.next_id += 1
-                    alternatives.append((sub_id, number))
-                compiled.append((sub_id, rows))
-                for row in rows:
-                    valued = row.op != compiling.EXISTS
-                    if valued or row.path not in paths:
-                        paths[row.path] = valued
-        known = state.enter_paths(paths)
-        conjunctions, branches = [], []
-        for sub_id, rows in compiled:
-            conjunctions.append(Conjunction(sub_id, [Predicate(known[r.path], r.op, r.value, r.number) for r in rows]))
-            branches += [(sub_id, i, known[r.path], r) for i, r in enumerate(rows, 1) if r.points]
-        loader.store(conjunctions)
-        self._enter_branches(branches, state)
-        scopes = [json.dumps([self.declared(s) or None, s.default_namespace, s.dialect]) for s in subscriptions]
-        table = pa.table(
-            {
-                "number": pa.array(numbers, pa.int64()),
-                "id": [str(s.id) for s in subscriptions],
-                "whole": [isinstance(s.id, int) for s in subscriptions],
-                "query": [s.query for s in subscriptions],
-                "scope": scopes,
-            }
-        )
-        self.database.insert("query_subscription", table)
-        if alternatives:
-            subs, of = zip(*alternatives, strict=True)
-            self.database.insert("query_alternative", pa.table({"sub_id": subs, "number": of}))
-
-    def _enter_branches(self, branches: list[tuple[int, int, int, compiling.Row]], state: State) -> None:
-        if not branches:
-            return
-        wanted: dict[tuple[int, Points], None] = dict.fromkeys((path, row.points) for _, _, path, row in branches)
-        known = state.enter_branches(wanted)
-        table = pa.table(
-            {
-                "sub_id": pa.array([sub for sub, *_ in branches], pa.int64()),
-                "branch": pa.array([i for _, i, *_ in branches], pa.int32()),
-                "linear_path_id": pa.array([path for _, _, path, _ in branches], pa.int32()),
-                "op": [row.op for *_, row in branches],
-                "value": [row.value for *_, row in branches],
-                "number": pa.array([row.number for *_, row in branches], pa.float64()),
-                "br_info_id": pa.array([known[path, br_info(row.points)] for _, _, path, row in branches], pa.int32()),
-            }
-        )
-        self.database.insert("query_branch_point", table)
-
-    def _check_ids(self, ids: list[SubscriptionId]) -> None:
-        seen = set()
-        for id in ids:
-            if not is_id(id):
-                raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
-            if id in seen:
-                raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
-            seen.add(id)
-        db = self.database
-        db.execute("CREATE TEMP TABLE new_subscription (id TEXT, whole BOOLEAN)")
-        columns = {"id": [str(id) for id in ids], "whole": [isinstance(id, int) for id in ids]}
-        db.insert("new_subscription", pa.table(columns))
-        found = db.rows(
-            "SELECT s.id, s.whole FROM query_subscription s"
-            " JOIN new_subscription n ON n.id = s.id AND n.whole = s.whole LIMIT 1"
-        )
-        db.execute("DROP TABLE new_subscription")
-        for id, whole in found:
-            raise OptionError("duplicate-id", f"there is a subscription {int(id) if whole else id!r} already")
 
     def remove(self, id: SubscriptionId) -> None:
         self.remove_many([id])
@@ -372,28 +249,10 @@ class RelationalEngine:
 
     def gc(self) -> dict[str, int]:
         """Deletes paths, branches, tag paths and shapes that no subscription uses any more; says how many of each."""
-        uses = "SELECT linear_path_id FROM query_predicate UNION SELECT linear_path_id FROM query_branch_point"
-        if self.plan.unrolls:
-            for i in range(1, self.plan.unroll + 1):
-                uses += f" UNION SELECT path{i} FROM predicate_unroll"
-        orphans = {
-            "linear_path_br_info": "br_info_id NOT IN (SELECT br_info_id FROM query_branch_point)",
-            "query_linear_path": f"id NOT IN ({uses})",
-            "path_match": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
-            "tagpath_br_info": "br_info_id NOT IN (SELECT br_info_id FROM linear_path_br_info)",
-            "tagpath_map": "tagpath_id NOT IN (SELECT tagpath_id FROM path_match)",
-            "query_bucket": "linear_path_id NOT IN (SELECT id FROM query_linear_path)",
-            "unroll_first": "first_id NOT IN (SELECT first_id FROM predicate_unroll)",
-            "unroll_shape": "shape NOT IN (SELECT shape FROM predicate_unroll)",
-        }
-        removed = {}
         with self._lock:
             self._state = None  # numbers are free to mean other things from now on
             with self.database.change():
-                for table, condition in orphans.items():
-                    ((removed[table],),) = self.database.rows(f"SELECT count(*) FROM {table} WHERE {condition}")
-                    if removed[table]:
-                        self.database.execute(f"DELETE FROM {table} WHERE {condition}")
+                removed = delete_orphans(self.database, self.plan)
                 self.database.execute("UPDATE relational_meta SET changes = changes + 1")
         return removed
 
@@ -454,9 +313,11 @@ class RelationalEngine:
                     rows, errors, end = state.shredder.shred(xml, start, self._limits)
                     news = state.shredder.news()
                     if not (news[0] or news[1]):
-                        found = self._run(_table(pa.array(rows), state))
+                        shreds = _table(pa.array(rows), state)
+                        found = self._run(shreds)
                         break
                 self._write(state, news)
+            self._seen = self._seen[0] + end - start, self._seen[1] + len(shreds)
         found = found.rename_columns(["event_id", "number"])
         return found.sort_by([("event_id", "ascending"), ("number", "ascending")]), pa.array(errors), end
 
@@ -507,76 +368,26 @@ class RelationalEngine:
 
     def layout(self) -> Layout:
         """What of the tables a statement has to look at."""
-
-        def some(table: str) -> bool:
-            return bool(self.database.rows(f"SELECT 1 FROM {table} LIMIT 1"))
-
-        shapes: list[tuple[int, str]] = []
-        others = False
-        if self.plan.unrolls:
-            counts = self.database.rows(
-                "SELECT u.shape, s.signature, count(*) AS n FROM predicate_unroll u JOIN unroll_shape s"
-                " ON s.shape = u.shape GROUP BY u.shape, s.signature ORDER BY n DESC, u.shape"
-            )
-            large = [(shape, signature) for shape, signature, n in counts[:OWN_JOINS] if n >= OWN_JOIN_ROWS]
-            shapes = [one for one in large if not one[1].endswith(compiling.IN)]
-            others = len(counts) > len(shapes)
-        return Layout(
-            unroll=self.plan.unroll if self.plan.unrolls else 0,
-            chains=some("query_predicate"),
-            branches=some("query_branch_point"),
-            alternatives=some("query_alternative"),
-            references=some("reference_value"),
-            shapes=tuple(shapes),
-            others=others,
-        )
+        return layout_of(self.database, self.plan)
 
     def ids_of(self, numbers: Sequence[int]) -> list[SubscriptionId]:
         """The ids of subscriptions by number."""
-        known = self._named(set(numbers), "id, whole")
+        known = named(self.database, set(numbers), "id, whole")
         return [int(known[n][0]) if known[n][1] else known[n][0] for n in numbers if n in known]
 
     def queries_of(self, numbers: Iterable[int]) -> dict[int, str]:
-        return {number: query for number, (query,) in self._named(set(numbers), "query").items()}
-
-    def _named(self, numbers: set[int], columns: str) -> dict[int, tuple[Any, ...]]:
-        if not numbers:
-            return {}
-        db = self.database
-        if len(numbers) <= 100:
-            places = ", ".join("?" * len(numbers))
-            rows = db.rows(
-                f"SELECT number, {columns} FROM query_subscription WHERE number IN ({places})", list(numbers)
-            )
-        else:
-            with db.change():
-                db.execute("CREATE TEMP TABLE wanted (number BIGINT)")
-                db.insert("wanted", pa.table({"number": pa.array(list(numbers), pa.int64())}))
-                names = ", ".join(f"s.{name.strip()}" for name in columns.split(","))
-                rows = db.rows(
-                    f"SELECT s.number, {names} FROM query_subscription s JOIN wanted w ON w.number = s.number"
-                )
-                db.execute("DROP TABLE wanted")
-        return {row[0]: row[1:] for row in rows}
+        return {number: query for number, (query,) in named(self.database, set(numbers), "query").items()}
 
     def costs(self) -> list[Cost]:
         """The estimated costs of all plans for what is in the tables, cheapest first (relational §4)."""
-        return measure(
-            [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)], self.plan, len(self)
+        sample = [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)]
+        if not self._seen[0]:
+            return measure(sample, self.plan, len(self))
+        ((tag_paths, matches),) = self.database.rows(
+            "SELECT (SELECT count(*) FROM tagpath_map), (SELECT count(*) FROM path_match)"
         )
-
-
-@contextmanager
-def _no_cycles() -> Iterator[None]:
-    """Rows of predicates by the million have no cycles; to look for some takes as long as to make them."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+        messages, values = self._seen
+        return measure(sample, self.plan, len(self), m=values / messages, p=matches / max(1, tag_paths))
 
 
 def _table(shreds: pa.StructArray, state: State) -> pa.Table:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -70,7 +70,9 @@ class Loader:
             return
         if self._plan.has_buckets:
             self._make_buckets(conjunctions)
-            conjunctions = [Conjunction(sub, self._bucketed(predicates)) for sub, predicates in conjunctions]
+            conjunctions = [
+                Conjunction(sub, bucketed(predicates, self._buckets, _range_of)) for sub, predicates in conjunctions
+            ]
         if self._plan.unrolls:
             self._unroll(conjunctions)
         elif self._plan.shares:
@@ -116,7 +118,8 @@ class Loader:
             signature = signature_of([(p.path, p.op) for p in head])
             shape = self._shapes.get(signature)
             if shape is None:
-                shape = self._shapes[signature] = len(self._shapes) + 1
+                # not their count: gc may have taken some away
+                shape = self._shapes[signature] = max(self._shapes.values(), default=0) + 1
                 fresh.append((shape, signature))
             chain = 0
             if rest:
@@ -225,42 +228,69 @@ class Loader:
     # -- bucket: subscriptions whose first range begins in the same part of it share a coarser one
 
     def _make_buckets(self, conjunctions: list[Conjunction]) -> None:
-        constants: dict[tuple[int, str], list[float]] = {}
-        for _, predicates in conjunctions:
-            p = next((p for p in predicates if p.op in _RANGES), None)
-            if p is not None and (p.path, p.op) not in self._buckets:
-                constants.setdefault((p.path, p.op), []).append(p.number)
-        for key, numbers in constants.items():
-            distinct = sorted(set(numbers))
-            if len(distinct) <= self._plan.buckets:
+        found = bounds_of((predicates for _, predicates in conjunctions), self._plan.buckets, _range_of)
+        for key, bounds in found.items():
+            if key in self._buckets:
                 continue
-            numbers.sort()
-            n = self._plan.buckets
-            self._buckets[key] = sorted({numbers[i * len(numbers) // n] for i in range(n)})
+            self._buckets[key] = bounds
             table = pa.table(
                 {
                     "linear_path_id": pa.array([key[0]], pa.int32()),
                     "op": [key[1]],
-                    "bounds": pa.array([self._buckets[key]], pa.list_(pa.float64())),
+                    "bounds": pa.array([bounds], pa.list_(pa.float64())),
                 }
             )
             self._database.insert("query_bucket", table)
 
-    def _bucketed(self, predicates: list[Predicate]) -> list[Predicate]:
-        """``x > 7 and P`` as ``x > 5 and P and x > 7``, where 5 is a bound (§4.2)."""
-        for i, p in enumerate(predicates):
-            if p.op in _RANGES:
-                bounds = self._buckets.get((p.path, p.op))
-                if bounds is None or len(predicates) == i + 1:
-                    return predicates
-                if p.op in (">", ">="):
-                    at = bisect_right(bounds, p.number)
-                    bound = bounds[at - 1] if at else float("-inf")
-                else:
-                    at = bisect_left(bounds, p.number)
-                    bound = bounds[at] if at < len(bounds) else float("inf")
-                return [*predicates[:i], p._replace(number=bound), *predicates[i + 1 :], p]
-        return predicates
+
+def _range_of(p: Predicate) -> tuple[int, str]:
+    return p.path, p.op
+
+
+class _Ranged(Protocol):
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def number(self) -> float: ...
+
+    def _replace(self: R, *, number: float) -> R: ...
+
+
+R = TypeVar("R", bound=_Ranged)
+Key = TypeVar("Key")
+
+
+def bounds_of(chains: Iterable[Sequence[R]], n: int, key: Callable[[R], Key]) -> dict[Key, list[float]]:
+    """Where the first ranges of conjunctions are parted, if they have more than n constants: into parts of one size."""
+    constants: dict[Key, list[float]] = {}
+    for predicates in chains:
+        p = next((p for p in predicates if p.op in _RANGES), None)
+        if p is not None:
+            constants.setdefault(key(p), []).append(p.number)
+    bounds = {}
+    for name, numbers in constants.items():
+        if len(set(numbers)) > n:
+            numbers.sort()
+            bounds[name] = sorted({numbers[i * len(numbers) // n] for i in range(n)})
+    return bounds
+
+
+def bucketed(predicates: list[R], bounds: Mapping[Key, list[float]], key: Callable[[R], Key]) -> list[R]:
+    """``x > 7 and P`` as ``x > 5 and P and x > 7``, where 5 is a bound (§4.2)."""
+    for i, p in enumerate(predicates):
+        if p.op in _RANGES:
+            parts = bounds.get(key(p))
+            if parts is None or len(predicates) == i + 1:
+                return predicates
+            if p.op in (">", ">="):
+                at = bisect_right(parts, p.number)
+                bound = parts[at - 1] if at else float("-inf")
+            else:
+                at = bisect_left(parts, p.number)
+                bound = parts[at] if at < len(parts) else float("inf")
+            return [*predicates[:i], p._replace(number=bound), *predicates[i + 1 :], p]
+    return predicates
 
 
 def _parted(predicates: list[Predicate], k: int) -> tuple[list[Predicate], list[Predicate]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,17 +15,16 @@ from twigcast.relational.statements import Layout
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES = (
+# Of the rules, and of the paths that messages have: these are small, and change with the messages.
+RULES = (
     "query_alternative",
     "query_predicate",
     "predicate_unroll",
     "unroll_first",
     "query_branch_point",
     "reference_value",
-    "tagpath_map",
-    "path_match",
-    "tagpath_br_info",
 )
+PATHS = ("tagpath_map", "path_match", "tagpath_br_info")
 
 
 class Published:
@@ -36,24 +36,28 @@ class Published:
         self._cached: list[DataFrame] = []
         spark.udf.register("br_pred", _br_pred_udf())
 
-    def refresh(self, database: Database) -> None:
+    def refresh(self, database: Database, tables: Sequence[str] = (*RULES, *PATHS)) -> None:
         ((changes,),) = database.rows("SELECT changes FROM relational_meta")
         ((tag_paths, last),) = database.rows("SELECT count(*), coalesce(max(tagpath_id), 0) FROM tagpath_map")
         ((matches,),) = database.rows("SELECT count(*) FROM path_match")
-        state = (id(database), changes, tag_paths, last, matches)
+        state = (id(database), changes, tag_paths, last, matches, tables)
         if state == self._state:
             return
         for frame in self._cached:
             frame.unpersist()
         self._cached = []
-        for name in TABLES:
-            table = database.table(name)
-            if not len(table):  # Spark cannot take a column of no chunks
-                table = pa.Table.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
-            frame = self.spark.createDataFrame(table).cache()
+        for name in tables:
+            frame = frame_of(self.spark, database, name).cache()
             frame.createOrReplaceTempView(name)
             self._cached.append(frame)
         self._state = state
+
+
+def frame_of(spark: SparkSession, database: Database, name: str) -> DataFrame:
+    table = database.table(name)
+    if not len(table):  # Spark cannot take a column of no chunks
+        table = pa.Table.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+    return spark.createDataFrame(table)
 
 
 # Read more than once, and dear: Spark would work them out anew each time.

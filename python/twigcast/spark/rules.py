@@ -1,0 +1,124 @@
+"""Rules as tables of Spark: of any format, saved from an engine, or made by whoever can write these columns.
+
+What is large (predicates, subscriptions) stays where it is, and only Spark reads it. Linear paths and branches are few:
+the driver has a copy, and works out what they mean to the tag paths of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twigcast.errors import OptionError
+from twigcast.relational.database import open_database
+from twigcast.relational.engine import RelationalEngine
+from twigcast.relational.layout import own_joins
+from twigcast.relational.migrate import VERSION, create
+from twigcast.relational.plans import Plan
+from twigcast.relational.statements import Layout
+from twigcast.spark.published import PATHS, RULES, Published, frame_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SMALL = ("query_linear_path", "linear_path_br_info")
+TABLES = ("relational_meta", *SMALL, "unroll_shape", *RULES, "query_subscription")
+
+
+def save_rules(
+    spark: SparkSession,
+    engine: RelationalEngine,
+    *,
+    schema: str | None = None,
+    folder: str | Path | None = None,
+    format: str = "parquet",
+) -> None:
+    """Writes the rules of an engine as tables of a schema of Spark's catalog, or as data in a folder, in place of what
+    is there."""
+    place = _place(schema, folder)
+    if schema is not None:
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    for name in TABLES:
+        writer = frame_of(spark, engine.database, name).write.format(format).mode("overwrite")
+        if schema is not None:
+            writer.saveAsTable(place(name))
+        else:
+            writer.save(place(name))
+
+
+def load_rules(
+    spark: SparkSession, *, schema: str | None = None, folder: str | Path | None = None, format: str = "parquet"
+) -> RuleTables:
+    """What ``save_rules`` has written."""
+    place = _place(schema, folder)
+    if schema is not None:
+        return RuleTables({name: spark.table(place(name)) for name in TABLES})
+    return RuleTables({name: spark.read.format(format).load(place(name)) for name in TABLES})
+
+
+def _place(schema: str | None, folder: str | Path | None) -> Callable[[str], str]:
+    if (schema is None) == (folder is None):
+        raise OptionError("bad-rules", "rules are in a schema or in a folder", hint="give schema=… or folder=…")
+    return lambda name: f"{schema}.{name}" if schema is not None else f"{folder}/{name}"
+
+
+class RuleTables:
+    """Rules whose tables are DataFrames: by name, those of ``TABLES``. For ``match_relational``; what is written to
+    them later counts for who makes another one."""
+
+    def __init__(self, tables: Mapping[str, DataFrame]) -> None:
+        missing = [name for name in TABLES if name not in tables]
+        if missing:
+            raise OptionError("bad-rules", f"there is no table {missing[0]!r}", hint=f"rules are {', '.join(TABLES)}")
+        self._tables = dict(tables)
+        ((version, name, unroll, buckets),) = (
+            tables["relational_meta"].select("version", "plan", "unroll", "buckets").collect()
+        )
+        if version != VERSION:
+            hint = "open the database that they were saved from, which brings it up to date, and save them again"
+            raise OptionError("other-version", f"these tables have version {version}, not {VERSION}", hint=hint)
+        self.plan = Plan(name, unroll, buckets)
+        database = open_database(None, threads=1)
+        create(database, self.plan)
+        for small in SMALL:
+            rows = tables[small].toArrow()
+            database.insert(small, rows.cast(database.table(small).schema))
+        self.paths = RelationalEngine(database)
+        """Has the paths, and nothing else."""
+        self._layout: Layout | None = None
+
+    def publish(self, published: Published) -> None:
+        """As views, for the statements."""
+        for name in RULES:
+            self._tables[name].createOrReplaceTempView(name)
+        published.refresh(self.paths.database, PATHS)
+
+    def layout(self) -> Layout:
+        if self._layout is None:
+            shapes: tuple[tuple[int, str], ...] = ()
+            others = False
+            if self.plan.unrolls:
+                sizes = self._tables["predicate_unroll"].groupBy("shape").count()
+                rows = sizes.join(self._tables["unroll_shape"], "shape").select("shape", "signature", "count").collect()
+                counts = sorted(((shape, text, n) for shape, text, n in rows), key=lambda row: (-row[2], row[0]))
+                shapes, others = own_joins(counts)
+            self._layout = Layout(
+                unroll=self.plan.unroll if self.plan.unrolls else 0,
+                chains=self._some("query_predicate"),
+                branches=self._some("query_branch_point"),
+                alternatives=self._some("query_alternative"),
+                references=self._some("reference_value"),
+                shapes=shapes,
+                others=others,
+            )
+        return self._layout
+
+    def _some(self, name: str) -> bool:
+        return not self._tables[name].isEmpty()
+
+    def named(self) -> DataFrame:
+        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        all_of_them = self._tables["query_subscription"]
+        is_whole = all_of_them.where("NOT whole").isEmpty()
+        return all_of_them.selectExpr("number", "CAST(id AS BIGINT) AS id" if is_whole else "id")
