@@ -36,6 +36,10 @@ Coded = list[tuple[list[int], int | None]]
 """Codes of paths, each with the constant that its last node equals, if any."""
 
 
+Rows = tuple[list[int], list[str | float]]
+"""Subscriptions of a shape that are queued, and their constants."""
+
+
 def _ways(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
     return tuple((tuple(steps), slot) for steps, slot in paths)
 
@@ -58,11 +62,17 @@ class Register:
         """Forgets what is queued."""
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
-        self._rows: dict[int, tuple[list[int], list[str | float]]] = {}
+        self._rows: dict[int, Rows] = {}
+        self._filling: dict[Template, Rows] = {}
         self._wants: list[tuple[int, bool, int, list[str | float]]] = []
 
     def queue(self, index: int, template: Template, constants: Sequence[str | float], result: str = "match") -> None:
         """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
+        rows = self._filling.get(template)
+        if rows is not None and result == "match":
+            rows[0].append(index)
+            rows[1].extend(constants)
+            return
         wanted = None if result == "match" or template.plan.residual is not None else self._selector(template)
         self._queue(index, template, constants)
         if wanted is not None:
@@ -84,9 +94,11 @@ class Register:
             self._sub_ends.append(len(self._path_ends))
             self._direct.append(index)
             return
-        indexes, rows = self._rows.setdefault(self.shape(template), ([], []))
+        indexes, values = rows = self._rows.setdefault(self.shape(template), ([], []))
         indexes.append(index)
-        rows.extend(constants)
+        values.extend(constants)
+        if template.kept:
+            self._filling[template] = rows
 
     def _coded(self, template: Template) -> Coded:
         found = self._paths.get(template)

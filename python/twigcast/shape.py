@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from twigcast.errors import QueryError
 from twigcast.lang.compile import compile_query
@@ -55,7 +56,19 @@ class Template:
     """What selects the results, and its number in the kernel; once a subscription wants them."""
 
     def constants(self, literals: list[str]) -> list[str | float]:
-        return [sign * float(literals[i]) if sign else literals[i][1:-1] for i, sign in self.slots]
+        return [
+            float(literals[i]) if sign > 0 else -float(literals[i]) if sign else literals[i][1:-1]
+            for i, sign in self.slots
+        ]
+
+
+class Family(NamedTuple):
+    """The templates of one text without literals."""
+
+    fixed: tuple[int, ...]
+    """The literals that belong to the shape rather than to the constants."""
+    templates: dict[tuple[str, ...], Template]
+    """By those literals."""
 
 
 class Shapes:
@@ -63,16 +76,16 @@ class Shapes:
 
     def __init__(self, predicates: str = PREDICATES[0]) -> None:
         self._predicates = predicates
-        self._templates: dict[tuple[object, ...], Template] = {}
-        # literals that belong to the shape rather than to the constants, by text without literals
-        self._fixed: dict[tuple[object, ...], tuple[int, ...]] = {}
+        # by text without literals
+        self._families: dict[tuple[object, ...], Family] = {}
+        self._count = 0
         # texts without literals seen once: most shapes never come again, and learning one costs three compilations
         self._once: set[int] = set()
         # by the whole text: constants of what libxml2 decides are part of it
         self._residual: dict[tuple[Scope, str], Template] = {}
 
     def __len__(self) -> int:
-        return len(self._templates)
+        return self._count
 
     def split(self, text: str, scope: Scope) -> tuple[Template, list[str | float]]:
         """The template of a query and its constants; raises QueryError."""
@@ -82,11 +95,11 @@ class Shapes:
                 return known, list(known.plan.constants)
         parts = LITERAL.split(text)
         literals = parts[1::2]
-        # A text of another kind of literal has the same rest, so the first letters belong to the key.
-        key = (scope, *parts[::2], *["s" if x[0] in "\"'" else "n" for x in literals])
-        fixed = self._fixed.get(key)
-        if fixed is not None and '""' not in literals and "''" not in literals:
-            template = self._templates.get((key, *[literals[i] for i in fixed]))
+        # A text with another kind of literal has the same rest, so the kinds belong to the key: quotes are below "(".
+        key = (scope, *parts[::2], *map("(".__gt__, literals))
+        family = self._families.get(key)
+        if family is not None and '""' not in literals and "''" not in literals:
+            template = family.templates.get(tuple([literals[i] for i in family.fixed]) if family.fixed else ())
             if template is not None:
                 return template, template.constants(literals)
         return self._learn(text, scope, parts, key)
@@ -122,12 +135,12 @@ class Shapes:
             template = Template(actual, ())
         if template is None:
             return own
-        if len(self._templates) >= _MAX_CACHED:
-            self._templates.clear()
-            self._fixed.clear()
-        self._fixed[key] = fixed
-        own_key = (key, *[literals[i] for i in fixed])
-        self._templates[own_key] = template
+        if self._count >= _MAX_CACHED:
+            self._families.clear()
+            self._count = 0
+        family = self._families.setdefault(key, Family(fixed, {}))
+        family.templates[tuple([literals[i] for i in fixed])] = template
+        self._count += 1
         template.kept = True
         return template, template.constants(literals)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The options of plans that a snapshot keeps. A schema is a file of its own: whoever opens a snapshot gives it again.
 PLANS = ("sharing", "optimize", "share_plans")
-FORMAT = Format("snapshot", b"TWIGCAST", 3)
+FORMAT = Format("snapshot", b"TWIGCAST", 4)
 
 
 class Extra(NamedTuple):

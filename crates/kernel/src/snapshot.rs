@@ -10,7 +10,7 @@ use crate::engine::{Engine, Mode, Number};
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
-use crate::shapes::block::{number, Column};
+use crate::shapes::block::{Constant, Form};
 use crate::shapes::store::{Access, Shape};
 use crate::values::constants::Constants;
 use crate::words::{Held, Words};
@@ -152,8 +152,8 @@ impl Engine {
         }
         out.words(words);
         let (mut heads, mut blocks) = (vec![], vec![]);
-        self.store.save(|b, len, block| {
-            heads.extend([numbers[b.shape as usize], b.item, len]);
+        self.store.save(|b, form, block| {
+            heads.extend([numbers[b.shape as usize], b.item, form.room, form.wide as u32]);
             blocks.extend_from_slice(block);
         });
         out.words(heads);
@@ -174,7 +174,7 @@ impl Engine {
             return Err("there is something after its end");
         }
         // a row takes at least a word
-        let rows = heads.iter().skip(2).step_by(3).map(|&len| len as usize).sum::<usize>().min(blocks.len());
+        let rows = heads.iter().skip(2).step_by(4).map(|&len| len as usize).sum::<usize>().min(blocks.len());
         let mut roles = Roles::new(&engine.free, rows + paths.items.len())?;
         engine.open_shapes(&shapes, &mut roles)?;
         engine.open_buckets(&heads, blocks, &mut roles)?;
@@ -213,15 +213,15 @@ impl Engine {
     }
 
     fn open_buckets(&mut self, heads: &[u32], blocks: Words, roles: &mut Roles) -> Read<()> {
-        if !heads.len().is_multiple_of(3) {
-            return Err("a bucket without its shape, number or size");
+        if !heads.len().is_multiple_of(4) {
+            return Err("a bucket without its shape, number, size or form");
         }
         let words = blocks.len();
-        self.store.open(blocks, heads.len() / 3);
+        self.store.open(blocks, heads.len() / 4);
         let mut at = 0;
-        for (bucket, head) in (0..).zip(heads.chunks_exact(3)) {
-            at = self.store.open_saved(head[0], head[1], at, head[2], &self.constants)?;
-            roles.set(head[1], Number::Bucket(bucket))?;
+        for (bucket, &[shape, item, room, wide]) in (0..).zip(heads.as_chunks().0) {
+            at = self.store.open_saved(shape, item, at, Form { room, wide: wide != 0 }, &self.constants)?;
+            roles.set(item, Number::Bucket(bucket))?;
             let block = self.store.block(bucket);
             for (row, &sub) in (0..).zip(block.subs()) {
                 roles.set(sub, Number::Row { bucket, row })?;
@@ -325,9 +325,9 @@ impl Engine {
     /// The constant of an access path as its last step; None if it has no slot, Some(None) if no path has that step.
     fn last_step(&self, access: &Access, bucket: u32) -> Option<Option<Step>> {
         let slot = access.slot?;
-        let sym = match self.store.constant(bucket, slot) {
-            Column::Numbers(c) => self.constants.find_number(number(c[0])).map(names::number_value),
-            Column::Strings(c) => Some(names::string_value(c[0])),
+        let sym = match self.store.constant(bucket, slot).get(0) {
+            Constant::Number(x) => self.constants.find_number(x).map(names::number_value),
+            Constant::String(id) => Some(names::string_value(id)),
         };
         Some(sym.map(|sym| Step::new(false, sym)))
     }

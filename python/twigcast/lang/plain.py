@@ -14,7 +14,7 @@ import re
 from twigcast.lang.canon import conj
 from twigcast.lang.structural import DEEP, NotPlain, PathCompiler, Steps
 from twigcast.lang.values import to_number
-from twigcast.pattern import TRUE, Compare, Const, Exists, Node, Pattern, Predicate, Selection, Step, StringValue, Twig
+from twigcast.pattern import TRUE, Compare, Const, Exists, Node, Pattern, Predicate, Selection, StringValue, Twig
 
 # Beyond these the full compiler has its own limits.
 MAX_LENGTH = 1_000
@@ -30,9 +30,9 @@ _TOKEN = re.compile(
 )
 _IS_NUMBER = re.compile(_NUMBER)
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
-_ITSELF = StringValue(Twig())
 
-Trunk = list[tuple[Step, list[Predicate]]]
+Test = tuple[str, Const]
+"""An operator, and what a value is compared with."""
 
 
 def plain(text: str, compiler: PathCompiler) -> Pattern | None:
@@ -42,33 +42,32 @@ def plain(text: str, compiler: PathCompiler) -> Pattern | None:
     tokens: list[str] = _TOKEN.findall(text)
     tokens.append("")
     try:
-        steps, end = _trunk(tokens, 1, tokens[0] == "//", compiler.steps, 0)
+        nodes, end = _trunk(tokens, 1, tokens[0] == "//", compiler.steps, 0)
     except NotPlain:
         return None
-    first = steps[0][0]
+    first = nodes[0].step
     if tokens[end] or (first.axis == "child" and first.kind != "element"):
         return None
-    trunk = Twig(tuple([Node(step, (conj(*filters),) if filters else ()) for step, filters in steps]))
-    return Pattern(_holds(steps, None), (Selection(TRUE, trunk),))
+    return Pattern(_holds(nodes, None), (Selection(TRUE, Twig(tuple(nodes))),))
 
 
-def _trunk(tokens: list[str], at: int, deep: bool, known: Steps, nested: int) -> tuple[Trunk, int]:
-    """The steps from the token ``at`` on, and where they end."""
-    steps: Trunk = []
+def _trunk(tokens: list[str], at: int, deep: bool, known: Steps, nested: int) -> tuple[list[Node], int]:
+    """The steps from the token ``at`` on with their filters, and where they end."""
+    nodes: list[Node] = []
     while True:
         step = known[DEEP + tokens[at] if deep else tokens[at]]
         filters: list[Predicate] = []
         at += 1
         while tokens[at] == "[":
             at = _predicate(tokens, at + 1, known, nested + 1, filters)
-        steps.append((step, filters))
+        nodes.append(Node(step, (conj(*filters),)) if filters else Node(step))
         token = tokens[at]
         deep = token == "//"
         more = deep or token == "/"
         if (more or filters) and step.kind != "element":
             raise NotPlain
         if not more:
-            return steps, at
+            return nodes, at
         at += 1
 
 
@@ -78,19 +77,19 @@ def _predicate(tokens: list[str], at: int, known: Steps, nested: int, found: lis
         raise NotPlain
     while True:
         token = tokens[at]
-        steps: Trunk = []
+        nodes: list[Node] = []
         if token == ".":
             at += 1
         else:
             deep = token == ".//"
-            steps, at = _trunk(tokens, at + 1 if deep or token == "./" else at, deep, known, nested)
-        leaf = None
+            nodes, at = _trunk(tokens, at + 1 if deep or token == "./" else at, deep, known, nested)
+        test = None
         if tokens[at] in _OPERATORS:
-            leaf = Compare(_ITSELF, tokens[at], _const(tokens[at], tokens[at + 1]))
+            test = tokens[at], _const(tokens[at], tokens[at + 1])
             at += 2
-        elif not steps:
+        elif not nodes:
             raise NotPlain
-        found.append(_holds(steps, leaf))
+        found.append(_holds(nodes, test))
         token = tokens[at]
         at += 1
         if token == "]":
@@ -111,23 +110,28 @@ def _const(op: str, token: str) -> Const:
     raise NotPlain
 
 
-def _holds(steps: Trunk, leaf: Compare | None) -> Predicate:
-    """That the steps find a node, for which ``leaf`` holds: canonical, as ``canon.exists`` and ``any_of`` make it."""
+def _holds(nodes: list[Node], test: Test | None) -> Predicate:
+    """That the nodes are there, the last with a value as in the test: as ``canon.exists`` and ``any_of`` make it."""
+    for node in nodes:
+        if node.filters:
+            break
+    else:
+        return _below(tuple(nodes), test)
     tail: tuple[Node, ...] = ()
-    for step, filters in reversed(steps):
-        if not filters:
-            tail = (Node(step), *tail)
+    for node in reversed(nodes):
+        if not node.filters:
+            tail = (node, *tail)
             continue
-        one = conj(*filters, _below(tail, leaf)) if tail or leaf is not None else conj(*filters)
+        one = conj(*node.filters, _below(tail, test)) if tail or test is not None else node.filters[0]
         match one:
-            case Exists(Twig(nodes)):
-                tail, leaf = (Node(step), *nodes), None
-            case Compare(StringValue(Twig(nodes))):
-                tail, leaf = (Node(step), *nodes), one
+            case Exists(Twig(below)):
+                tail, test = (Node(node.step), *below), None
+            case Compare(StringValue(Twig(below)), op, const):
+                tail, test = (Node(node.step), *below), (op, const)
             case _:
-                tail, leaf = (Node(step, (one,)),), None
-    return _below(tail, leaf)
+                tail, test = (Node(node.step, (one,)),), None
+    return _below(tail, test)
 
 
-def _below(tail: tuple[Node, ...], leaf: Compare | None) -> Predicate:
-    return Exists(Twig(tail)) if leaf is None else Compare(StringValue(Twig(tail)), leaf.op, leaf.const)
+def _below(tail: tuple[Node, ...], test: Test | None) -> Predicate:
+    return Exists(Twig(tail)) if test is None else Compare(StringValue(Twig(tail)), *test)

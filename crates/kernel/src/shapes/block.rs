@@ -1,7 +1,9 @@
 //! The memory of buckets: one array of 32-bit words in which each bucket has a block. A block is its bucket's own
-//! constants, the items of its guards, then the constants of its rows column by column (numbers take two words, strings
-//! one) and their subscriptions. Blocks know nothing of their places, so a snapshot's are used where they lie.
+//! constants, the items of its guards, the scales of its columns of decimals, then the constants of its rows column by
+//! column (numbers that are not all short decimals take two words, everything else one) and their subscriptions. Blocks
+//! know nothing of their places, so a snapshot's are used where they lie.
 
+use super::decimals::{self, numerator, rescaled, Decimals};
 use super::program::Slot;
 use crate::paths::NONE;
 use crate::words::Words;
@@ -29,7 +31,7 @@ impl Place {
 pub struct Layout {
     /// By slot.
     pub places: Box<[Place]>,
-    /// Words of constants that all rows share; the items of guards follow.
+    /// Words of constants that all rows share; the items of guards follow, and the scales, four bits each.
     fixed: u32,
     guards: u32,
     numbers: u32,
@@ -50,17 +52,22 @@ impl Layout {
         Layout { places, fixed, guards, numbers, strings }
     }
 
-    fn head(&self) -> usize {
+    fn scales(&self) -> usize {
         (self.fixed + self.guards) as usize
     }
 
-    fn row(&self) -> usize {
-        (2 * self.numbers + self.strings + 1) as usize
+    fn head(&self) -> usize {
+        self.scales() + self.numbers.div_ceil(8) as usize
     }
 
-    /// Words of a block with room for so many rows.
-    pub fn words(&self, room: u32) -> usize {
-        self.head() + room as usize * self.row()
+    /// Words of a row.
+    fn row(&self, form: Form) -> usize {
+        form.width() * self.numbers as usize + self.strings as usize + 1
+    }
+
+    /// Words of a block.
+    pub fn words(&self, form: Form) -> usize {
+        self.head() + form.room as usize * self.row(form)
     }
 
     /// The constants of a row that all rows of its bucket share, as blocks have them. Zero has one form.
@@ -75,17 +82,54 @@ impl Layout {
         }
     }
 
-    fn column(&self, place: Place, room: usize) -> (usize, usize) {
+    /// Where a column begins, and the words of a constant.
+    #[inline]
+    fn column(&self, place: Place, form: Form) -> (usize, usize) {
+        let (room, width) = (form.room as usize, form.width());
         match place {
-            Place::Numbers(i) => (self.head() + 2 * room * i as usize, 2),
-            Place::Strings(i) => (self.head() + room * (2 * self.numbers + i) as usize, 1),
+            Place::Numbers(i) => (self.head() + room * width * i as usize, width),
+            Place::Strings(i) => (self.head() + room * (width * self.numbers as usize + i as usize), 1),
             Place::FixedNumber(at) => (at as usize, 2),
             Place::FixedString(at) => (at as usize, 1),
         }
     }
 
-    fn subs(&self, room: usize) -> usize {
-        self.head() + room * (self.row() - 1)
+    /// All columns: the subscriptions are like strings, and the last.
+    fn columns(&self, form: Form) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let places = (0..self.numbers).map(Place::Numbers).chain((0..=self.strings).map(Place::Strings));
+        places.map(move |place| self.column(place, form))
+    }
+
+    #[inline]
+    fn subs(&self, form: Form) -> usize {
+        self.column(Place::Strings(self.strings), form).0
+    }
+
+    /// The scale of a column of numbers, in the words of a block.
+    #[inline]
+    fn scale(&self, words: &[u32], column: u32) -> u32 {
+        words[self.scales() + column as usize / 8] >> (4 * (column % 8)) & 15
+    }
+
+    fn set_scale(&self, words: &mut [u32], column: u32, scale: u32) {
+        let (word, shift) = (&mut words[self.scales() + column as usize / 8], 4 * (column % 8));
+        *word = *word & !(15 << shift) | scale << shift;
+    }
+}
+
+/// How the rows of a block lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// There is memory for so many.
+    pub room: u32,
+    /// Numbers are doubles, not decimals of 32 bits.
+    pub wide: bool,
+}
+
+impl Form {
+    #[inline(always)]
+    fn width(self) -> usize {
+        1 + self.wide as usize
     }
 }
 
@@ -105,7 +149,36 @@ pub fn number(pair: Pair) -> f64 {
 #[derive(Clone, Copy)]
 pub enum Column<'a> {
     Numbers(&'a [Pair]),
+    Decimals(Decimals<'a>),
     Strings(&'a [u32]),
+}
+
+impl Column<'_> {
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> Constant {
+        match self {
+            Column::Numbers(c) => Constant::Number(number(c[i])),
+            Column::Decimals(c) => Constant::Number(c.get(i)),
+            Column::Strings(c) => Constant::String(c[i]),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Column::Numbers(c) => c.len(),
+            Column::Decimals(Decimals { words, .. }) | Column::Strings(words) => words.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Constant {
+    Number(f64),
+    String(u32),
 }
 
 /// A block to read.
@@ -113,14 +186,14 @@ pub enum Column<'a> {
 pub struct Block<'a> {
     layout: &'a Layout,
     words: &'a [u32],
-    room: u32,
+    form: Form,
     len: u32,
 }
 
 impl<'a> Block<'a> {
     /// `words` are at least as many as the layout says.
-    pub fn new(layout: &'a Layout, words: &'a [u32], room: u32, len: u32) -> Block<'a> {
-        Block { layout, words, room, len }
+    pub fn new(layout: &'a Layout, words: &'a [u32], form: Form, len: u32) -> Block<'a> {
+        Block { layout, words, form, len }
     }
 
     /// The constants that all rows share.
@@ -131,7 +204,7 @@ impl<'a> Block<'a> {
     /// By guard with a slot its item, `NONE` if not all rows share it.
     #[inline]
     pub fn guards(&self) -> &'a [u32] {
-        &self.words[self.layout.fixed as usize..self.layout.head()]
+        &self.words[self.layout.fixed as usize..self.layout.scales()]
     }
 
     /// The rows with a subscription, and these.
@@ -140,29 +213,31 @@ impl<'a> Block<'a> {
     }
 
     pub fn subs(&self) -> &'a [u32] {
-        let at = self.layout.subs(self.room as usize);
+        let at = self.layout.subs(self.form);
         &self.words[at..at + self.len as usize]
     }
 
     /// The constants of a slot: of all rows, or the one that they share.
     #[inline]
     pub fn column(&self, place: Place) -> Column<'a> {
-        let (at, width) = self.layout.column(place, self.room as usize);
+        let (at, width) = self.layout.column(place, self.form);
         let len = if place.is_fixed() { 1 } else { self.len as usize };
         let words = &self.words[at..at + width * len];
-        match width {
-            2 => Column::Numbers(words.as_chunks().0),
-            _ => Column::Strings(words),
+        match place {
+            Place::Numbers(i) if !self.form.wide => {
+                Column::Decimals(Decimals { scale: self.layout.scale(self.words, i), words })
+            }
+            Place::Numbers(_) | Place::FixedNumber(_) => Column::Numbers(words.as_chunks().0),
+            Place::Strings(_) | Place::FixedString(_) => Column::Strings(words),
         }
     }
 
     /// Appends the constants of a row by slot: the bits of a number, or the number of a string.
     pub fn row(&self, i: usize, out: &mut Vec<u64>) {
         out.extend(self.layout.places.iter().map(|&place| {
-            let i = if place.is_fixed() { 0 } else { i };
-            match self.column(place) {
-                Column::Numbers(c) => number(c[i]).to_bits(),
-                Column::Strings(c) => c[i] as u64,
+            match self.column(place).get(if place.is_fixed() { 0 } else { i }) {
+                Constant::Number(x) => x.to_bits(),
+                Constant::String(id) => id as u64,
             }
         }));
     }
@@ -172,26 +247,57 @@ impl<'a> Block<'a> {
 pub struct BlockMut<'a> {
     pub layout: &'a Layout,
     pub words: &'a mut [u32],
-    pub room: u32,
+    pub form: Form,
 }
 
 impl BlockMut<'_> {
     pub fn set_head(&mut self, fixed: &[u32], guards: &[u32]) {
         let at = self.layout.fixed as usize;
         self.words[..at].copy_from_slice(fixed);
-        self.words[at..self.layout.head()].copy_from_slice(guards);
+        self.words[at..self.layout.scales()].copy_from_slice(guards);
     }
 
     pub fn guards(&mut self) -> &mut [u32] {
-        &mut self.words[self.layout.fixed as usize..self.layout.head()]
+        &mut self.words[self.layout.fixed as usize..self.layout.scales()]
     }
 
+    /// Makes the scales of decimals such that one more row fits; false if there are no such scales.
+    pub fn fit(&mut self, row: &[u64], len: u32) -> bool {
+        self.layout.places.iter().zip(row).all(|(&place, &x)| match place {
+            Place::Numbers(i) => self.fit_number(i, f64::from_bits(x), len),
+            Place::Strings(_) | Place::FixedNumber(_) | Place::FixedString(_) => true,
+        })
+    }
+
+    fn fit_number(&mut self, column: u32, x: f64, len: u32) -> bool {
+        let had = self.layout.scale(self.words, column);
+        let Some(scale) = (had..=decimals::MOST).find(|&scale| numerator(x, scale).is_some()) else { return false };
+        if scale == had {
+            return true;
+        }
+        let at = self.layout.column(Place::Numbers(column), self.form).0;
+        let words = &mut self.words[at..at + len as usize];
+        if !words.iter().all(|&m| rescaled(m, scale - had).is_some()) {
+            return false;
+        }
+        words.iter_mut().for_each(|m| *m = rescaled(*m, scale - had).unwrap_or_default());
+        self.layout.set_scale(self.words, column, scale);
+        true
+    }
+
+    /// The row must fit.
     pub fn set_row(&mut self, i: u32, row: &[u64], sub: u32) {
         for (&place, &x) in self.layout.places.iter().zip(row) {
-            let (at, width) = self.layout.column(place, self.room as usize);
+            let (at, width) = self.layout.column(place, self.form);
+            let at = at + width * i as usize;
             match place {
-                Place::Numbers(_) => self.words[at + width * i as usize..][..2].copy_from_slice(&split(x)),
-                Place::Strings(_) => self.words[at + i as usize] = x as u32,
+                Place::Numbers(_) if self.form.wide => self.words[at..at + 2].copy_from_slice(&split(x)),
+                Place::Numbers(column) => {
+                    let m = numerator(f64::from_bits(x), self.layout.scale(self.words, column));
+                    debug_assert!(m.is_some());
+                    self.words[at] = m.unwrap_or_default();
+                }
+                Place::Strings(_) => self.words[at] = x as u32,
                 Place::FixedNumber(_) | Place::FixedString(_) => {}
             }
         }
@@ -199,41 +305,34 @@ impl BlockMut<'_> {
     }
 
     pub fn set_sub(&mut self, i: u32, sub: u32) {
-        self.words[self.layout.subs(self.room as usize) + i as usize] = sub;
+        self.words[self.layout.subs(self.form) + i as usize] = sub;
     }
 
     /// Row `to` becomes what row `from` is.
     pub fn copy_row(&mut self, from: u32, to: u32) {
-        let (room, layout) = (self.room as usize, self.layout);
-        for width in [2, 1] {
-            let (start, count) = match width {
-                2 => (layout.head(), layout.numbers as usize),
-                _ => (layout.head() + 2 * room * layout.numbers as usize, layout.strings as usize + 1),
-            };
-            for column in 0..count {
-                let at = start + column * width * room;
-                let from = at + width * from as usize;
-                self.words.copy_within(from..from + width, at + width * to as usize);
-            }
+        for (at, width) in self.layout.columns(self.form) {
+            let from = at + width * from as usize;
+            self.words.copy_within(from..from + width, at + width * to as usize);
         }
     }
 
-    /// The rows of another block, those that `rows` names.
+    /// The rows of another block, those that `rows` names. Decimals may become doubles here.
     pub fn copy_rows(&mut self, from: Block<'_>, rows: impl Iterator<Item = u32> + Clone) {
-        let (head, layout, room) = (self.layout.head(), self.layout, self.room as usize);
+        let (head, layout) = (self.layout.head(), self.layout);
+        debug_assert!(self.form.wide || !from.form.wide);
         self.words[..head].copy_from_slice(&from.words[..head]);
-        for width in [2, 1] {
-            let count = if width == 2 { layout.numbers } else { layout.strings + 1 } as usize;
-            let skip = if width == 2 { 0 } else { 2 * layout.numbers as usize };
-            for column in 0..count {
-                let mut to = head + room * (skip + column * width);
-                let at = head + from.room as usize * (skip + column * width);
-                for row in rows.clone() {
-                    for k in 0..width {
-                        self.words[to + k] = from.words[at + width * row as usize + k];
-                    }
-                    to += width;
+        let columns = layout.columns(self.form).zip(layout.columns(from.form));
+        for (column, ((mut to, width), (at, had))) in (0..).zip(columns) {
+            let scale = if width == had { 0 } else { layout.scale(from.words, column) };
+            let decimals = Decimals { scale, words: &from.words[at..] };
+            for row in rows.clone() {
+                let at = at + had * row as usize;
+                match (width, had) {
+                    (1, _) => self.words[to] = from.words[at],
+                    (_, 1) => self.words[to..to + 2].copy_from_slice(&split(decimals.get(row as usize).to_bits())),
+                    _ => self.words[to..to + 2].copy_from_slice(&from.words[at..at + 2]),
                 }
+                to += width;
             }
         }
     }

@@ -1,6 +1,7 @@
-//! Columns of constants against the values of a message: which of up to 64 rows hold, as bits.
+//! Columns of constants against the values of a message: which rows hold, as bits, 64 together.
 
 use super::block::{number, Pair};
+use super::decimals::Bound;
 use super::program::Op;
 
 /// Rows that are looked at together.
@@ -19,6 +20,27 @@ pub fn compare(op: Op, value: f64, column: &[Pair]) -> u64 {
 
 fn compare_portably(op: Op, value: f64, column: &[Pair]) -> u64 {
     bits(column, |&c| op.holds(value, number(c)))
+}
+
+/// Leaves the rows of each mask whose numerator is as the bound says.
+#[inline]
+pub fn keep_bound(masks: &mut [u64], bound: Bound, column: &[u32]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { avx2::keep_bound(masks, bound, column) };
+    }
+    keep(masks, column, |part, _| bits(part, |&m| bound.holds(m)));
+}
+
+/// Leaves the rows of each mask for which a test of its part of the column, and of the mask, holds.
+#[inline(always)]
+pub fn keep<T>(masks: &mut [u64], column: &[T], mut holds: impl FnMut(&[T], u64) -> u64) {
+    for (mask, part) in masks.iter_mut().zip(column.chunks(STRIDE)) {
+        if *mask != 0 {
+            *mask &= holds(part, *mask);
+        }
+    }
 }
 
 /// The rows whose constant is the string.
@@ -44,7 +66,7 @@ pub fn bits<T>(column: &[T], mut holds: impl FnMut(&T) -> bool) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{bits, number, Op, Pair, STRIDE};
+    use super::{bits, keep, number, Bound, Op, Pair, STRIDE};
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx2")]
@@ -75,6 +97,38 @@ mod avx2 {
             return mask;
         }
         mask | bits(rest, |&c| op.holds(value, number(c))) << (4 * fours.len())
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub fn keep_bound(masks: &mut [u64], bound: Bound, column: &[u32]) {
+        match bound {
+            Bound::Above(t) => keep(masks, column, |part, _| eights(part, t, |c, t| _mm256_cmpgt_epi32(c, t))),
+            Bound::Below(t) => keep(masks, column, |part, _| eights(part, t, |c, t| _mm256_cmpgt_epi32(t, c))),
+            Bound::Is(t) => keep(masks, column, |part, _| eights(part, t, |c, t| _mm256_cmpeq_epi32(c, t))),
+            Bound::IsNot(t) => keep(masks, column, |part, _| !eights(part, t, |c, t| _mm256_cmpeq_epi32(c, t))),
+        }
+    }
+
+    /// At most 64 numerators, eight at a time. Bits beyond them say nothing.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn eights(column: &[u32], t: i32, compare: impl Fn(__m256i, __m256i) -> __m256i) -> u64 {
+        let t = _mm256_set1_epi32(t);
+        let (eights, rest) = column.as_chunks::<8>();
+        let mut mask = 0;
+        for (i, eight) in eights.iter().enumerate() {
+            // SAFETY: eight words lie here, and the load needs no alignment.
+            let c = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
+            mask |= (_mm256_movemask_ps(_mm256_castsi256_ps(compare(c, t))) as u32 as u64) << (8 * i);
+        }
+        if !rest.is_empty() {
+            let first = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let there = _mm256_cmpgt_epi32(_mm256_set1_epi32(rest.len() as i32), first);
+            // SAFETY: only the words of the rest are read.
+            let c = unsafe { _mm256_maskload_epi32(rest.as_ptr().cast(), there) };
+            mask |= (_mm256_movemask_ps(_mm256_castsi256_ps(compare(c, t))) as u32 as u64) << (8 * eights.len());
+        }
+        mask
     }
 
     #[target_feature(enable = "avx2")]
@@ -117,6 +171,23 @@ mod tests {
             }
             for id in [1, 2, 3, 4, u32::MAX] {
                 assert_eq!(equal(id, &strings), bits(&strings, |&c| c == id));
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_agree_with_one_by_one() {
+        let some = [0, 1, -1, 7, i32::MAX - 1, -i32::MAX + 1];
+        for len in 0..200 {
+            let column: Vec<u32> = (0..len).map(|i| some[(i * 5 + i / 4) % some.len()] as u32).collect();
+            for t in some.into_iter().chain([i32::MIN, i32::MAX]) {
+                for bound in [Bound::Above(t), Bound::Below(t), Bound::Is(t), Bound::IsNot(t)] {
+                    let whole = |part: &[u32]| u64::MAX >> (STRIDE - part.len());
+                    let mut masks: Vec<u64> = column.chunks(STRIDE).map(whole).collect();
+                    keep_bound(&mut masks, bound, &column);
+                    let right: Vec<u64> = column.chunks(STRIDE).map(|c| bits(c, |&m| bound.holds(m))).collect();
+                    assert_eq!(masks, right, "{bound:?} {len}");
+                }
             }
         }
     }

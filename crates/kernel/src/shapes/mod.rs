@@ -10,6 +10,7 @@ pub mod block;
 pub mod candidates;
 pub mod climb;
 pub mod columns;
+pub mod decimals;
 pub mod expr;
 pub mod nodes;
 pub mod pending;

@@ -4,7 +4,8 @@
 //! search. All other comparisons are checked on those, 64 rows at a time.
 
 use super::block::{number, Block, Column, Pair, Place};
-use super::columns::{bits, compare, equal, STRIDE};
+use super::columns::{bits, compare, equal, keep, keep_bound, STRIDE};
+use super::decimals::{Bound, Decimals};
 use super::program::Op;
 use super::star::Key;
 use crate::paths::NONE;
@@ -65,6 +66,8 @@ pub struct Asked {
     bytes: Vec<u8>,
     /// Ranges of rows that the key lets through.
     ranges: Vec<(u32, u32)>,
+    /// Which rows hold, 64 together.
+    masks: Vec<u64>,
     ids: Vec<u32>,
 }
 
@@ -133,9 +136,35 @@ impl Asked {
         self.texts[span.range()].iter().map(|t| &self.bytes[t.range()])
     }
 
+    /// Leaves the rows of a range for which a check holds.
+    fn keep(&self, masks: &mut [u64], check: &Check, rows: &Rows<'_>, range: Range<usize>) {
+        match rows.block.column(check.place) {
+            Column::Decimals(c) => self.keep_decimals(masks, &check.test, c.scale, &c.words[range]),
+            Column::Numbers(c) => keep(masks, &c[range], |part, _| self.numbers_hold(&check.test, part)),
+            Column::Strings(c) => {
+                keep(masks, &c[range], |part, mask| self.strings_hold(&check.test, part, mask, rows.constants))
+            }
+        }
+    }
+
+    #[inline]
+    fn keep_decimals(&self, masks: &mut [u64], test: &Test, scale: u32, column: &[u32]) {
+        match *test {
+            Test::Number(op, v) => keep_bound(masks, Bound::new(op, v, scale), column),
+            Test::AnyNumber(span) => keep(masks, column, |part, mask| {
+                self.numbers[span.range()].iter().fold(0, |found, &v| {
+                    let mut equal = [mask];
+                    keep_bound(&mut equal, Bound::new(Op::Eq, v, scale), part);
+                    found | equal[0]
+                })
+            }),
+            _ => masks.fill(0),
+        }
+    }
+
     /// Which of at most 64 numbers hold.
     #[inline]
-    pub fn numbers_hold(&self, test: &Test, column: &[Pair]) -> u64 {
+    fn numbers_hold(&self, test: &Test, column: &[Pair]) -> u64 {
         match *test {
             Test::Number(op, v) => compare(op, v, column),
             Test::AnyNumber(span) => {
@@ -147,7 +176,7 @@ impl Asked {
 
     /// Which of at most 64 strings hold, of those that matter.
     #[inline]
-    pub fn strings_hold(&self, test: &Test, column: &[u32], matter: u64, constants: &Constants) -> u64 {
+    fn strings_hold(&self, test: &Test, column: &[u32], matter: u64, constants: &Constants) -> u64 {
         match *test {
             Test::Is(id) => equal(id, column),
             Test::IsNot(id) => !equal(id, column) & matter,
@@ -183,15 +212,16 @@ impl Asked {
     pub fn select(&mut self, checks: Span, rows: &Rows<'_>, out: &mut Vec<u32>) {
         let all = &self.checks[checks.range()];
         let varied = all.iter().position(|c| c.place.is_fixed()).unwrap_or(all.len());
-        let holds = |check: &Check| match rows.block.column(check.place) {
-            Column::Numbers(c) => self.numbers_hold(&check.test, c) == 1,
-            Column::Strings(c) => self.strings_hold(&check.test, c, 1, rows.constants) == 1,
+        let holds = |check: &Check| {
+            let mut mask = [1];
+            self.keep(&mut mask, check, rows, 0..1);
+            mask == [1]
         };
         if !all[varied..].iter().all(holds) {
             return;
         }
         let checks = Span { end: checks.start + varied as u32, ..checks };
-        let mut ranges = std::mem::take(&mut self.ranges);
+        let (mut ranges, mut masks) = (std::mem::take(&mut self.ranges), std::mem::take(&mut self.masks));
         ranges.clear();
         let first = self.checks[checks.range()].first().copied();
         let by_key = match (rows.key, first) {
@@ -199,42 +229,42 @@ impl Asked {
             _ => false,
         };
         let ruled = ranges.len(); // perhaps none: then no sorted row holds
-        let subs = rows.block.subs();
-        ranges.push((if by_key { rows.sorted } else { 0 }, subs.len() as u32));
+        ranges.push((if by_key { rows.sorted } else { 0 }, rows.block.subs().len() as u32));
         let all = &self.checks[checks.range()];
-        for (i, &(from, to)) in ranges.iter().enumerate() {
+        for (i, &(from, to)) in ranges.iter().enumerate().filter(|(_, (from, to))| from < to) {
             let checks = if i < ruled { &all[1..] } else { all };
-            self.select_range(checks, rows, from as usize..to as usize, subs, out);
+            self.select_range(checks, rows, from as usize..to as usize, &mut masks, out);
         }
-        self.ranges = ranges;
+        (self.ranges, self.masks) = (ranges, masks);
     }
 
-    fn select_range(&self, checks: &[Check], rows: &Rows<'_>, range: Range<usize>, subs: &[u32], out: &mut Vec<u32>) {
+    fn select_range(
+        &self,
+        checks: &[Check],
+        rows: &Rows<'_>,
+        range: Range<usize>,
+        masks: &mut Vec<u64>,
+        out: &mut Vec<u32>,
+    ) {
+        let subs = &rows.block.subs()[range.clone()];
         if checks.is_empty() {
-            return out.extend(subs[range].iter().copied().filter(|&s| s != NONE));
+            return out.extend(subs.iter().copied().filter(|&s| s != NONE));
         }
-        let mut at = range.start;
-        while at < range.end {
-            let n = STRIDE.min(range.end - at);
-            let mut mask = u64::MAX >> (STRIDE - n);
-            for check in checks {
-                mask &= match rows.block.column(check.place) {
-                    Column::Numbers(c) => self.numbers_hold(&check.test, &c[at..at + n]),
-                    Column::Strings(c) => self.strings_hold(&check.test, &c[at..at + n], mask, rows.constants),
-                };
-                if mask == 0 {
-                    break;
-                }
-            }
+        masks.clear();
+        masks.extend(subs.chunks(STRIDE).map(|part| u64::MAX >> (STRIDE - part.len())));
+        for check in checks {
+            self.keep(masks, check, rows, range.clone());
+        }
+        for (&mask, part) in masks.iter().zip(subs.chunks(STRIDE)) {
+            let mut mask = mask;
             while mask != 0 {
-                let sub = subs[at + mask.trailing_zeros() as usize];
+                let sub = part[mask.trailing_zeros() as usize];
                 // rows that were removed have no subscription
                 if sub != NONE {
                     out.push(sub);
                 }
                 mask &= mask - 1;
             }
-            at += n;
         }
     }
 
@@ -246,12 +276,21 @@ impl Asked {
             (Column::Numbers(c), Test::Number(op, v)) => {
                 out.push((0, c[..sorted].partition_point(|&c| op.holds(v, number(c))) as u32));
             }
-            (Column::Numbers(c), Test::AnyNumber(span)) => {
+            (Column::Decimals(c), Test::Number(Op::Eq, v)) => out.push(equal_decimals(c, sorted, v)),
+            (Column::Decimals(c), Test::Number(op, v)) => {
+                let bound = Bound::new(op, v, c.scale);
+                out.push((0, c.words[..sorted].partition_point(|&m| bound.holds(m)) as u32));
+            }
+            (column @ (Column::Numbers(_) | Column::Decimals(_)), Test::AnyNumber(span)) => {
                 let values = &mut self.numbers[span.range()];
                 values.sort_unstable_by(f64::total_cmp);
                 for (i, &v) in values.iter().enumerate() {
                     if i == 0 || values[i - 1] != v {
-                        out.push(equal_numbers(&c[..sorted], v));
+                        out.push(match column {
+                            Column::Decimals(c) => equal_decimals(c, sorted, v),
+                            Column::Numbers(c) => equal_numbers(&c[..sorted], v),
+                            Column::Strings(_) => (0, 0),
+                        });
                     }
                 }
             }
@@ -286,6 +325,14 @@ impl Asked {
 fn equal_numbers(column: &[Pair], v: f64) -> (u32, u32) {
     let from = column.partition_point(|&c| number(c) < v);
     let len = column[from..].partition_point(|&c| number(c) == v);
+    (from as u32, (from + len) as u32)
+}
+
+fn equal_decimals(column: Decimals<'_>, sorted: usize, v: f64) -> (u32, u32) {
+    let Bound::Is(m) = Bound::new(Op::Eq, v, column.scale) else { return (0, 0) };
+    let column = &column.words[..sorted];
+    let from = column.partition_point(|&c| (c as i32) < m);
+    let len = column[from..].partition_point(|&c| c as i32 == m);
     (from as u32, (from + len) as u32)
 }
 

@@ -87,7 +87,7 @@ impl Store {
         let Scratch { asked, pending, .. } = scratch;
         let fetch = |bucket: u32| {
             let b = &self.buckets[bucket as usize];
-            fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.room)));
+            fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.form)));
         };
         pending.evaluate(fetch, |bucket, checks, out| asked.select(checks, &self.rows(bucket, constants), out), each);
         asked.clear();

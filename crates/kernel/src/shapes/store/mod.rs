@@ -6,7 +6,7 @@ mod evaluate;
 
 pub use evaluate::{dedup, Scratch, Short};
 
-use super::block::{number, Arena, Block, BlockMut, Column, Layout};
+use super::block::{number, Arena, Block, BlockMut, Column, Constant, Form, Layout};
 use super::program::Program;
 use super::star::{Key, Order, Star};
 use crate::paths::{PathId, Step, NONE};
@@ -52,9 +52,9 @@ pub struct Bucket {
     /// The number by which the path engine knows the bucket, and the first of its paths there.
     pub item: u32,
     pub path: PathId,
-    /// Its block: where, with room for how many rows, and how many there are.
+    /// Its block: where, how its rows lie, and how many there are.
     at: u32,
-    room: u32,
+    form: Form,
     len: u32,
     /// The first rows, as many as these, are sorted by the shape's key. They stay where they are when they are removed
     /// (their subscription becomes `NONE`) so that they stay sorted.
@@ -158,12 +158,13 @@ impl Store {
         let s = &mut self.shapes[shape as usize];
         s.buckets += 1;
         s.layout.fixed(row, &mut self.fixed);
-        let words = s.layout.words(1);
+        let form = Form { room: 1, wide: false };
+        let words = s.layout.words(form);
         let at = self.arena.take(words);
         if let Some(words) = self.arena.get_mut(at, words) {
-            BlockMut { layout: &s.layout, words, room: 1 }.set_head(&self.fixed, guards);
+            BlockMut { layout: &s.layout, words, form }.set_head(&self.fixed, guards);
         }
-        self.enter(Bucket { shape, item, path, at, room: 1, len: 0, sorted: 0, removed: 0 })
+        self.enter(Bucket { shape, item, path, at, form, len: 0, sorted: 0, removed: 0 })
     }
 
     fn enter(&mut self, bucket: Bucket) -> u32 {
@@ -187,16 +188,16 @@ impl Store {
     }
 
     /// The buckets, by number from 0, with their blocks as a snapshot has them: without what was removed.
-    pub fn save(&self, mut each: impl FnMut(&Bucket, u32, &[u32])) {
+    pub fn save(&self, mut each: impl FnMut(&Bucket, Form, &[u32])) {
         let mut words = vec![];
         for b in self.buckets.iter().filter(|b| b.shape != NONE) {
             let layout = &self.shapes[b.shape as usize].layout;
             let block = block(&self.arena, layout, b);
             let live = (0..b.len).filter(|&row| block.subs()[row as usize] != NONE);
-            let len = b.len - b.removed;
-            words.resize(layout.words(len), 0);
-            BlockMut { layout, words: &mut words, room: len }.copy_rows(block, live);
-            each(b, len, &words);
+            let form = Form { room: b.len - b.removed, ..b.form };
+            words.resize(layout.words(form), 0);
+            BlockMut { layout, words: &mut words, form }.copy_rows(block, live);
+            each(b, form, &words);
         }
     }
 
@@ -213,21 +214,22 @@ impl Store {
         shape: u32,
         item: u32,
         at: u32,
-        len: u32,
+        form: Form,
         constants: &Constants,
     ) -> Result<u32, &'static str> {
         let s = self.shapes.get_mut(shape as usize).ok_or("a bucket of no shape")?;
-        let words = s.layout.words(len);
+        let (words, len) = (s.layout.words(form), form.room);
         if len == 0 || !self.arena.has(at, words) {
             return Err("a bucket without subscriptions");
         }
-        let bucket = Bucket { shape, item, path: NONE, at, room: len, len, sorted: 0, removed: 0 };
+        let bucket = Bucket { shape, item, path: NONE, at, form, len, sorted: 0, removed: 0 };
         let block = block(&self.arena, &s.layout, &bucket);
         for &place in &s.layout.places {
             match block.column(place) {
                 Column::Strings(c) if c.iter().any(|&id| id as usize >= constants.len()) => {
                     return Err("a string that is not known");
                 }
+                Column::Decimals(c) if !c.are_valid() => return Err("a decimal that none is written as"),
                 Column::Numbers(c) if place.is_fixed() && number(c[0]).to_bits() != (number(c[0]) + 0.0).to_bits() => {
                     return Err("a number in another form than the usual");
                 }
@@ -235,11 +237,10 @@ impl Store {
             }
         }
         let shared = |&(i, &slot): &(usize, &u32)| {
-            block.guards()[i] == NONE
-                || match block.column(s.layout.places[slot as usize]) {
-                    Column::Numbers(c) => c.iter().all(|&x| number(x) == number(c[0])),
-                    Column::Strings(c) => c.iter().all(|&x| x == c[0]),
-                }
+            block.guards()[i] == NONE || {
+                let column = block.column(s.layout.places[slot as usize]);
+                (0..column.len()).all(|i| column.get(i) == column.get(0))
+            }
         };
         if !s.guard_slots.iter().enumerate().all(|g| shared(&g)) {
             return Err("a guard that not all its subscriptions share");
@@ -295,9 +296,9 @@ impl Store {
         let old = self.block(bucket);
         let differs = |&(i, slot): &(usize, u32)| {
             old.guards()[i] != NONE
-                && match old.column(shape.layout.places[slot as usize]) {
-                    Column::Numbers(c) => number(c[0]) != f64::from_bits(row[slot as usize]),
-                    Column::Strings(c) => c[0] as u64 != row[slot as usize],
+                && match old.column(shape.layout.places[slot as usize]).get(0) {
+                    Constant::Number(x) => x != f64::from_bits(row[slot as usize]),
+                    Constant::String(id) => id as u64 != row[slot as usize],
                 }
         };
         let gone: Vec<usize> = shape.guard_slots.iter().copied().enumerate().filter(differs).map(|(i, _)| i).collect();
@@ -315,31 +316,38 @@ impl Store {
     fn block_mut(&mut self, bucket: u32) -> BlockMut<'_> {
         let b = self.buckets[bucket as usize];
         if !self.arena.is_own(b.at) {
-            self.move_block(bucket, b.room);
+            self.move_block(bucket, b.form);
         }
         let b = self.buckets[bucket as usize];
         let layout = &self.shapes[b.shape as usize].layout;
-        let words = self.arena.get_mut(b.at, layout.words(b.room)).unwrap_or_default();
-        BlockMut { layout, words, room: b.room }
+        let words = self.arena.get_mut(b.at, layout.words(b.form)).unwrap_or_default();
+        BlockMut { layout, words, form: b.form }
     }
 
-    /// To where there is so much room.
-    fn move_block(&mut self, bucket: u32, room: u32) {
+    /// To where there is memory for this form.
+    fn move_block(&mut self, bucket: u32, form: Form) {
         let b = &mut self.buckets[bucket as usize];
         let layout = &self.shapes[b.shape as usize].layout;
-        let (old, new) = (layout.words(b.room), layout.words(room));
+        let (old, new) = (layout.words(b.form), layout.words(form));
         let at = self.arena.take(new);
         let (from, words) = self.arena.both((b.at, old), (at, new));
-        BlockMut { layout, words, room }.copy_rows(Block::new(layout, from, b.room, b.len), 0..b.len);
+        BlockMut { layout, words, form }.copy_rows(Block::new(layout, from, b.form, b.len), 0..b.len);
         self.arena.give(b.at, old);
-        (b.at, b.room) = (at, room);
+        (b.at, b.form) = (at, form);
     }
 
     /// Appends a row; answers its place.
     pub fn push(&mut self, bucket: u32, row: &[u64], sub: u32) -> u32 {
         let b = self.buckets[bucket as usize];
-        if b.len == b.room {
-            self.move_block(bucket, b.len + (b.len / 2).max(1));
+        let full = b.len == b.form.room;
+        if full {
+            self.move_block(bucket, Form { room: b.len + (b.len / 2).max(1), ..b.form });
+        }
+        let fits = b.form.wide || self.block_mut(bucket).fit(row, b.len);
+        if !fits {
+            self.move_block(bucket, Form { wide: true, ..self.buckets[bucket as usize].form });
+        }
+        if full || !fits {
             self.compact_if(|used, waste| waste > used / 2 + (1 << 20));
         }
         self.block_mut(bucket).set_row(b.len, row, sub);
@@ -384,7 +392,7 @@ impl Store {
         }
         let shape = &mut self.shapes[b.shape as usize];
         shape.buckets -= 1;
-        self.arena.give(b.at, shape.layout.words(b.room));
+        self.arena.give(b.at, shape.layout.words(b.form));
         self.texts.remove(&bucket);
         self.unsettled.remove(&bucket);
         self.buckets[bucket as usize].shape = NONE;
@@ -410,20 +418,18 @@ impl Store {
         }
         let block = block(&self.arena, &shape.layout, &b);
         let live = (0..b.len).zip(block.subs()).filter(|(_, &sub)| sub != NONE).map(|(row, _)| row as usize);
-        let mut order: Vec<(u64, u32)> = match block.column(key.place) {
-            Column::Numbers(c) => live.map(|row| (rank(key.order, number(c[row])), row as u32)).collect(),
-            Column::Strings(c) => live.map(|row| (c[row] as u64, row as u32)).collect(),
-        };
+        let column = block.column(key.place);
+        let mut order: Vec<(u64, u32)> = live.map(|row| (rank(key.order, column.get(row)), row as u32)).collect();
         order.sort();
         let len = order.len() as u32;
-        let room = len + len / 16;
-        let (old, new) = (shape.layout.words(b.room), shape.layout.words(room));
+        let form = Form { room: len + len / 16, ..b.form };
+        let (old, new) = (shape.layout.words(b.form), shape.layout.words(form));
         let at = self.arena.take(new);
         let (from, words) = self.arena.both((b.at, old), (at, new));
-        let from = Block::new(&shape.layout, from, b.room, b.len);
-        BlockMut { layout: &shape.layout, words, room }.copy_rows(from, order.iter().map(|o| o.1));
+        let from = Block::new(&shape.layout, from, b.form, b.len);
+        BlockMut { layout: &shape.layout, words, form }.copy_rows(from, order.iter().map(|o| o.1));
         self.arena.give(b.at, old);
-        self.buckets[bucket as usize] = Bucket { at, room, len, sorted: len, removed: 0, ..b };
+        self.buckets[bucket as usize] = Bucket { at, form, len, sorted: len, removed: 0, ..b };
         for (row, &sub) in (0..).zip(self.block(bucket).subs()) {
             moved(sub, bucket, row);
         }
@@ -456,14 +462,14 @@ impl Store {
         let mut packed = self.arena.anew(used + used / 16);
         for b in self.buckets.iter_mut().filter(|b| b.shape != NONE && self.arena.is_own(b.at)) {
             let layout = &self.shapes[b.shape as usize].layout;
-            let room = b.room.min(b.len + b.len / 16).max(1);
-            let (old, new) = (layout.words(b.room), layout.words(room));
+            let form = Form { room: b.form.room.min(b.len + b.len / 16).max(1), ..b.form };
+            let (old, new) = (layout.words(b.form), layout.words(form));
             let at = packed.take(new);
-            let from = Block::new(layout, self.arena.get(b.at, old), b.room, b.len);
+            let from = Block::new(layout, self.arena.get(b.at, old), b.form, b.len);
             if let Some(words) = packed.get_mut(at, new) {
-                BlockMut { layout, words, room }.copy_rows(from, 0..b.len);
+                BlockMut { layout, words, form }.copy_rows(from, 0..b.len);
             }
-            (b.at, b.room) = (at, room);
+            (b.at, b.form) = (at, form);
         }
         self.arena = packed;
     }
@@ -487,26 +493,25 @@ impl Store {
 
 /// How many rows are in the order of the key.
 fn sorted(block: Block<'_>, key: Key) -> u32 {
-    let sorted = match block.column(key.place) {
-        Column::Numbers(c) => {
-            1 + c.windows(2).take_while(|w| rank(key.order, number(w[0])) <= rank(key.order, number(w[1]))).count()
-        }
-        Column::Strings(c) => 1 + c.windows(2).take_while(|w| w[0] <= w[1]).count(),
-    };
-    sorted as u32
+    let column = block.column(key.place);
+    let rank = |i: usize| rank(key.order, column.get(i));
+    1 + (1..column.len()).take_while(|&i| rank(i - 1) <= rank(i)).count() as u32
 }
 
 #[inline(always)]
 fn block<'a>(arena: &'a Arena, layout: &'a Layout, b: &Bucket) -> Block<'a> {
-    Block::new(layout, arena.get(b.at, layout.words(b.room)), b.room, b.len)
+    Block::new(layout, arena.get(b.at, layout.words(b.form)), b.form, b.len)
 }
 
-/// Numbers in the order of a key, as whole numbers. What is no number holds for none, so it comes last.
-fn rank(order: Order, x: f64) -> u64 {
-    if x.is_nan() {
-        return u64::MAX;
+/// Constants in the order of a key, as whole numbers. What is no number holds for none, so it comes last.
+#[inline(always)]
+fn rank(order: Order, constant: Constant) -> u64 {
+    match constant {
+        Constant::String(id) => id as u64,
+        Constant::Number(x) if x.is_nan() => u64::MAX,
+        Constant::Number(x) => {
+            let bits = (if order == Order::Descending { -x } else { x } + 0.0).to_bits();
+            bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
+        }
     }
-    let x = if order == Order::Descending { -x } else { x } + 0.0;
-    let bits = x.to_bits();
-    bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
 }
