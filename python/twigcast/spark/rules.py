@@ -91,8 +91,14 @@ class RuleTables:
     def publish(self, published: Published) -> None:
         """As views, for the statements."""
         for name in RULES:
-            self._tables[name].createOrReplaceTempView(name)
+            self._in(published.spark, name).createOrReplaceTempView(name)
         published.refresh(self.paths.database, PATHS)
+
+    def _in(self, spark: SparkSession, name: str) -> DataFrame:
+        """A table as another session sees it: a micro-batch has one of its own, where views of this one are not."""
+        view = f"twigcast_rules_{id(self)}_{name}"
+        self._tables[name].createOrReplaceGlobalTempView(view)
+        return spark.table(f"global_temp.{view}")
 
     def layout(self) -> Layout:
         if self._layout is None:
@@ -117,8 +123,8 @@ class RuleTables:
     def _some(self, name: str) -> bool:
         return not self._tables[name].isEmpty()
 
-    def named(self) -> DataFrame:
+    def named(self, spark: SparkSession) -> DataFrame:
         """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
-        all_of_them = self._tables["query_subscription"]
+        all_of_them = self._in(spark, "query_subscription")
         is_whole = all_of_them.where("NOT whole").isEmpty()
         return all_of_them.selectExpr("number", "CAST(id AS BIGINT) AS id" if is_whole else "id")

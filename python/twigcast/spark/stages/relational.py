@@ -95,7 +95,7 @@ def _match(messages: DataFrame, rules: Rules, id: str, xml: str) -> tuple[Matche
     rows = shreds.where("tagpath IS NOT NULL").join(spark.table("tagpath_map"), "tagpath")
     rows.createOrReplaceTempView(SAX_PARSE_RESULT)
     found = match_tables(spark, rules.layout())
-    ids = spark.createDataFrame(engine.named()) if isinstance(rules, RelationalEngine) else rules.named()
+    ids = spark.createDataFrame(engine.named()) if isinstance(rules, RelationalEngine) else rules.named(spark)
     number = found["sub_id"]
     nothing = [f.lit(None).cast(_SPARK[str(kind)]).alias(name) for name, kind in REJECT]
     matches = (
