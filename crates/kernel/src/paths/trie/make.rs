@@ -22,7 +22,8 @@ impl Trie {
             return DEAD;
         }
         if cur != BYPASS {
-            if is_value(sym) && self.look_up(index, cur, sym) {
+            // a value that came before may come again and again
+            if is_value(sym) && !self.came_before(cur, sym) && self.look_up(index, cur, sym) {
                 return DEAD;
             }
             if self.admits(cur, sym) {
@@ -83,9 +84,11 @@ impl Trie {
         if bytes < self.cap / 2 {
             return true;
         }
-        if bytes > self.cap {
-            return false;
-        }
+        bytes <= self.cap && (is_value(sym) || self.came_before(cur, sym))
+    }
+
+    /// Was this child asked for before, and not too many others since?
+    fn came_before(&mut self, cur: NodeId, sym: Sym) -> bool {
         let h = ((cur as u64) << 32 | sym as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let seen = &mut self.filter[(h >> 49) as usize];
         std::mem::replace(seen, h as u32 | 1) == h as u32 | 1

@@ -2,8 +2,8 @@
 //! element costs one look-up, (trie node, symbol) -> trie node; a node knows the subscriptions it satisfies as
 //! intervals of positions. A tag path seen for the first time is worked out from factored state sets (`sets`), or,
 //! past the cache's bound, by direct simulation (`bypass`). It is the lazy determinisation of YFilter's automaton.
-//! A value that few subscriptions compare with gets no node and is looked up each time (`make`): values do not repeat as
-//! tag paths do.
+//! A value that few subscriptions compare with is looked up and gets a node only when it comes again (`make`): values do
+//! not repeat as tag paths do.
 //!
 //! The trie is a cache owned by its caller: it follows a [`PathIndex`] and can always be thrown away.
 
@@ -99,7 +99,7 @@ pub struct Trie {
     version: u64,
     epoch: u32,
 
-    /// Paths of tag paths refused once; a second visit is admitted.
+    /// Tag paths that were refused, or values that were only looked up, once; a second visit is admitted.
     filter: Vec<u32>,
     refused: usize,
 
