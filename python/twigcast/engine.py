@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast import _kernel
+from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, together, with_rejected
 from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
@@ -49,7 +50,6 @@ _LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
 DIALECTS = ("w3c", "tian")
-Rejected = dict[int, MessageError]
 _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 
 # The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
@@ -363,17 +363,17 @@ class Engine:
         A subscription that the message cannot be tried with (it may take too long) does not keep the others from
         theirs: it is appended to ``failures``, or logged if there is no list.
         """
-        xml = _message(xml)
+        xml = message_of(xml)
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
-        _check(error)
+        raise_if(error)
         self._validate(xml)
         failed: list[tuple[int, MessageError]] = []
         if self._residuals:  # without the lock: libxml2 may take its time
             numbers = self._residuals.keep(xml, numbers, self.limits, failed)
         if self._transforms:
             more, untried, error = self._transforms.match(xml, self.limits)
-            _check(error)
+            raise_if(error)
             failed += [(one.number, one.error(self._named)) for one in untried]
             numbers = sorted([*numbers, *more])
         if failed:
@@ -393,10 +393,10 @@ class Engine:
 
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
         """As ``match``, with what each of the subscriptions selects, if it asked for that."""
-        xml = _message(xml)
+        xml = message_of(xml)
         began = self._reuses
         found, error = self.kernel.select_one(xml, self._limits)
-        _check(error)
+        raise_if(error)
         self._validate(xml)
         failed: list[tuple[int, MessageError]] = []
         if self._residuals:
@@ -406,7 +406,7 @@ class Engine:
         ]
         if self._transforms:
             made, untried, error = self._transforms.make(xml, self.limits)
-            _check(error)
+            raise_if(error)
             failed += [(one.number, one.error(self._named)) for one in untried]
             chosen += [(one.number, (None, None, one.payload is not None, one.payload)) for one in made]
             chosen.sort(key=lambda one: one[0])
@@ -444,7 +444,7 @@ class Engine:
         cannot be read. The document is the first of a column. What could not be tried goes to ``failed``."""
         numbers, error = units.match_one(xml, self._limits)
         if error is not None:
-            return [], _error(error)
+            return [], error_of(error)
         if self._residuals:
             numbers = self._residuals.keep(xml[0].as_py(), numbers, self.limits, failed)
         return numbers, None
@@ -469,7 +469,7 @@ class Engine:
             raise OptionError("unknown-order", f"there is no order {order!r}", hint="the orders are ascending and any")
         if not (isinstance(max_matches, int) and 0 < max_matches < 2**31):
             raise OptionError("bad-max-matches", f"max_matches is a number from 1 to 2^31 - 1, not {max_matches!r}")
-        ids, xml = _columns(batch)
+        ids, xml = columns_of(batch)
         return self._slices(ids, xml, order, max_matches)
 
     def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
@@ -484,8 +484,8 @@ class Engine:
                 matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
             if self._transforms:
                 more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits, self._named)
-                matches, error = _together(merged_numbers(matches, more), error, refused)
-            error = _with_rejected(error, rejected, start)
+                matches, error = together(merged_numbers(matches, more), error, refused)
+            error = with_rejected(error, rejected, start)
             yield pa.RecordBatch.from_arrays(
                 [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
             )
@@ -509,7 +509,7 @@ class Engine:
         self, batch: pa.RecordBatch, *, max_matches: int = MAX_MATCHES, max_bytes: int = MAX_RESULT_BYTES
     ) -> Iterator[pa.RecordBatch]:
         """As ``select_batch``, in slices of about ``max_matches`` matches and ``max_bytes`` bytes of results."""
-        ids, xml = _columns(batch)
+        ids, xml = columns_of(batch)
         start = 0
         xml, rejected = self._valid(xml)
         while True:
@@ -521,7 +521,7 @@ class Engine:
                 matches, error = self._residuals.select_lists(part, matches, error, self.limits)
             matches = as_matches(matches)
             for found, wrong in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
-                columns = [ids.slice(start, len(found)), found, _with_rejected(wrong, rejected, start)]
+                columns = [ids.slice(start, len(found)), found, with_rejected(wrong, rejected, start)]
                 yield pa.RecordBatch.from_arrays(columns, ["id", "matches", "error"])
                 start += len(found)
             if start >= len(xml):
@@ -538,7 +538,7 @@ class Engine:
                 return
             made, refused, end = self._transforms.make_column(xml, start, max_bytes, self.limits, self._named)
             rows = slice(start, end)
-            yield _together(merged(matches[rows], as_matches(made)), error[rows], refused)
+            yield together(merged(matches[rows], as_matches(made)), error[rows], refused)
             start = end
             if start >= len(xml):
                 return
@@ -595,62 +595,6 @@ def _parse_transform(text: str, scope: Scope) -> Transform:
                 span=Span(0, len(text)),
             )
     return transform
-
-
-def _message(xml: Any) -> bytes:
-    if isinstance(xml, (bytes, bytearray, memoryview)):
-        return bytes(xml)
-    raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
-
-
-def _with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
-    """The errors of rows from ``start`` on, those of rejected messages in place."""
-    if not any(start <= row < start + len(error) for row in rejected):
-        return error
-    rows = error.to_pylist()
-    for row, e in rejected.items():
-        if 0 <= row - start < len(rows):
-            rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
-    return pa.array(rows, error.type)
-
-
-def _check(error: _kernel.Error | None) -> None:
-    if error is not None:
-        raise _error(error)
-
-
-def _error(error: _kernel.Error) -> MessageError:
-    code, text, line, column, offset = error
-    return MessageError(code, text, line=line, column=column, offset=offset)
-
-
-def _together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The errors of both; a message that only transforms refuse keeps its other matches."""
-    if refused.null_count == len(refused) or refused.is_valid().equals(error.is_valid()):
-        return matches, error
-    rows = zip(error.to_pylist(), refused.to_pylist(), strict=True)
-    return matches, pa.array([one or other for one, other in rows], error.type)
-
-
-_TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
-
-
-def _columns(batch: Any) -> tuple[pa.Array, pa.Array]:
-    """The ids and the messages of a batch, these as a type that the kernel reads in place."""
-    if not isinstance(batch, pa.RecordBatch):
-        hint = "a table has to_batches()" if isinstance(batch, pa.Table) else None
-        raise OptionError("bad-batch", f"a pyarrow.RecordBatch is needed, not {type(batch).__name__}", hint=hint)
-    for name in ("id", "xml"):
-        if batch.schema.names.count(name) != 1:
-            found = ", ".join(batch.schema.names) or "none"
-            raise OptionError("bad-batch", f"the batch needs one column {name!r}; its columns are {found}")
-    xml = batch.column("xml")
-    if pa.types.is_null(xml.type):
-        xml = xml.cast(pa.binary())
-    if xml.type.id not in _TEXTS:
-        text = f"the column 'xml' must be binary or string, not {xml.type}"
-        raise OptionError("bad-batch", text, hint="cast it: column.cast(pyarrow.binary())")
-    return batch.column("id"), xml
 
 
 def _undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:

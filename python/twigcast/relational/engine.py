@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import Failure, Subscription, SubscriptionId, _check, _columns, _message
+from twigcast.columns import columns_of, message_of, raise_if
+from twigcast.engine import Failure, Subscription, SubscriptionId
 from twigcast.errors import OptionError
 from twigcast.ids import is_id
 from twigcast.lang.names import check_namespaces
@@ -268,11 +269,11 @@ class RelationalEngine:
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
         """The ids of the subscriptions that one message satisfies, in the order in which they came."""
-        xml = _message(xml)
+        xml = message_of(xml)
         found, errors = self.match_rows(pa.array([xml], pa.large_binary()))
         error = errors[0].as_py()
         if error is not None:
-            _check((error["code"], error["text"], error["line"], error["column"], error["offset"]))
+            raise_if((error["code"], error["text"], error["line"], error["column"], error["offset"]))
         return self.ids_of(found.column("number").to_pylist())
 
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
@@ -282,7 +283,7 @@ class RelationalEngine:
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
         else strings) and ``error``, as ``Engine.match_batch`` has it."""
-        ids, xml = _columns(batch)
+        ids, xml = columns_of(batch)
         found, errors = self.match_rows(xml)
         named = self.ids_of(found.column("number").to_pylist())
         is_whole = all(isinstance(id, int) for id in named)

@@ -1,0 +1,68 @@
+"""The columns of a batch: messages that come in, and errors that go out with their matches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from twigcast import _kernel
+from twigcast.errors import MessageError, OptionError
+
+Rejected = dict[int, MessageError]
+"""Messages that a schema rejects, by row."""
+
+_TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
+
+
+def message_of(xml: Any) -> bytes:
+    if isinstance(xml, (bytes, bytearray, memoryview)):
+        return bytes(xml)
+    raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")
+
+
+def columns_of(batch: Any) -> tuple[pa.Array, pa.Array]:
+    """The ids and the messages of a batch, these as a type that the kernel reads in place."""
+    if not isinstance(batch, pa.RecordBatch):
+        hint = "a table has to_batches()" if isinstance(batch, pa.Table) else None
+        raise OptionError("bad-batch", f"a pyarrow.RecordBatch is needed, not {type(batch).__name__}", hint=hint)
+    for name in ("id", "xml"):
+        if batch.schema.names.count(name) != 1:
+            found = ", ".join(batch.schema.names) or "none"
+            raise OptionError("bad-batch", f"the batch needs one column {name!r}; its columns are {found}")
+    xml = batch.column("xml")
+    if pa.types.is_null(xml.type):
+        xml = xml.cast(pa.binary())
+    if xml.type.id not in _TEXTS:
+        text = f"the column 'xml' must be binary or string, not {xml.type}"
+        raise OptionError("bad-batch", text, hint="cast it: column.cast(pyarrow.binary())")
+    return batch.column("id"), xml
+
+
+def raise_if(error: _kernel.Error | None) -> None:
+    if error is not None:
+        raise error_of(error)
+
+
+def error_of(error: _kernel.Error) -> MessageError:
+    code, text, line, column, offset = error
+    return MessageError(code, text, line=line, column=column, offset=offset)
+
+
+def with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
+    """The errors of rows from ``start`` on, those of rejected messages in place."""
+    if not any(start <= row < start + len(error) for row in rejected):
+        return error
+    rows = error.to_pylist()
+    for row, e in rejected.items():
+        if 0 <= row - start < len(rows):
+            rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
+    return pa.array(rows, error.type)
+
+
+def together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The errors of both; a message that only transforms refuse keeps its other matches."""
+    if refused.null_count == len(refused) or refused.is_valid().equals(error.is_valid()):
+        return matches, error
+    rows = zip(error.to_pylist(), refused.to_pylist(), strict=True)
+    return matches, pa.array([one or other for one, other in rows], error.type)
