@@ -318,12 +318,15 @@ def _evaluation(actual: Plan, program: Predicate | None) -> tuple[str, str]:
         return "paths", f"by the path engine: {how}"
     if isinstance(actual.program, Bool):
         return "none", f"it {'always' if actual.program.value else 'never'} matches, whatever the message"
-    if actual.exact and all(path.slot is None for path in actual.guards):
+    if actual.exact == 0 and all(path.slot is None for path in actual.guards):
         return "paths", "by the path engine: for a message that is reached and has the guards nothing is left to check"
     star = star_of(actual.program)
-    if actual.exact:
+    if actual.exact is not None:
         name, how = _by_star(star) if star is not None else ("search", "by search")
-        return name, f"by the path engine while all of the bucket have the same constants in the guards; else {how}"
+        where = "in a message where its branches can but meet in a single node" if actual.exact else ""
+        same = "while all of the bucket have the same constants in the guards"
+        when = " and ".join(filter(None, [where, same if any(p.slot is not None for p in actual.guards) else ""]))
+        return name, f"by the path engine {when}; else {how}"
     if star is not None:
         return _by_star(star)
     return "search", "by search: for each subscription that the message reaches, for a node that fits"
@@ -350,7 +353,7 @@ def _cost(actual: Plan, access: tuple[Access, ...], guards: tuple[Access, ...]) 
         return "path", "one look-up per element, whatever the number of subscriptions"
     if anyway and not guards:
         return "pattern on every message", "nothing in a message rules it out beforehand"
-    if actual.exact and all(path.slot is None for path in actual.guards):
+    if actual.exact == 0 and all(path.slot is None for path in actual.guards):
         return "path", "one look-up per element, and one per guard where a message gets that far"
     if guards:
         reached = " and ".join([f"({reached})" if len(access) > 1 else reached, *map(str, guards)])
