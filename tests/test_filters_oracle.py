@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -44,6 +45,13 @@ def engine_with(mode: str, fuel: int, predicates: str) -> Engine:
     return engine
 
 
+def plain_tree(xml: bytes) -> etree._ElementTree:
+    """Without the DOCTYPE, of whose entities libxml2 takes the text for text of the document. (But only with it does
+    libxml2 find what precedes a comment after the root element.)"""
+    whole = etree.tostring(etree.ElementTree(etree.fromstring(xml)), encoding="UTF-8")
+    return etree.ElementTree(etree.fromstring(re.sub(rb"<!DOCTYPE[^]]*\]>", b"", whole, count=1)))
+
+
 def check(exprs: list[ast.Expr], seed: int, documents: int = 4) -> None:
     texts = [to_text(e) for e in exprs]
     oracles = []
@@ -56,13 +64,13 @@ def check(exprs: list[ast.Expr], seed: int, documents: int = 4) -> None:
     source = random.Random(seed)
     for _ in range(documents):
         xml = document(source)
-        tree = etree.ElementTree(etree.fromstring(xml))
-        expected = [i for i, oracle in enumerate(oracles) if oracle(tree)]
-        for plan, engine in zip(PLANS, engines, strict=True):
-            found = engine.match(xml)
-            wrong = set(found) ^ set(expected)
+        trees = etree.ElementTree(etree.fromstring(xml)), plain_tree(xml)
+        expected = [{i for i, oracle in enumerate(oracles) if oracle(tree)} for tree in trees]
+        answers = [engine.match(xml) for engine in engines]
+        for plan, found in zip(PLANS, answers, strict=True):
+            wrong = set.intersection(*(one ^ set(found) for one in expected))
             assert not wrong, f"{plan}\n{[texts[i] for i in sorted(wrong)]}\n{xml.decode()}"
-            assert found == expected
+            assert found == answers[0] == sorted(found), plan
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
