@@ -8,7 +8,8 @@ export PIP_ROOT_USER_ACTION := ignore
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?=
+# Two at a time; tests that share the Spark session stay together.
+PYTEST_ARGS ?= -n 2 --dist loadgroup
 # The first Python that is new enough; PYTHON=… on the command line overrides.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)

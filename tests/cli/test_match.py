@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,7 @@ def test_ctrl_c_ends_quietly(folder: Any, tmp_path: Path) -> None:
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # tests in the background have it ignored
     )
     with (tmp_path / "s.txt").open("w"):  # which waits until the program has come to read it
         process.send_signal(signal.SIGINT)
