@@ -20,6 +20,14 @@ settings.register_profile("random", derandomize=False)
 settings.load_profile("random" if os.environ.get("TWIGCAST_RANDOM_TESTS") else "steady")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """``../shared/data`` beside the project; the test is skipped where it is absent."""
