@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.timing import Line
@@ -89,8 +89,7 @@ def subscriptions(count: int, items: int) -> list[Subscription]:
         ),
         lambda: f'/catalogue/item[name = "{words(rng, 3)}" and price < {rng.randint(2, 60)}]',
     )
-    queries = [*FIXED, *(makers[i % len(makers)]() for i in range(count - len(FIXED)))]
-    return [Subscription(i, query) for i, query in enumerate(queries)]
+    return _in_turn(FIXED, makers, count)
 
 
 def found_early(count: int) -> list[Subscription]:
@@ -102,7 +101,11 @@ def found_early(count: int) -> list[Subscription]:
         lambda: f"//item[@featured = 'yes'][.//keyword = '{rng.choice(WORDS)}']",
         lambda: f"/catalogue/item/{rng.choice(('name', 'price', 'description/p', 'description//keyword'))}",
     )
-    queries = [*FIXED[:3], *(makers[i % len(makers)]() for i in range(count - 3))]
+    return _in_turn(FIXED[:3], makers, count)
+
+
+def _in_turn(fixed: Sequence[str], makers: Sequence[Callable[[], str]], count: int) -> list[Subscription]:
+    queries = [*fixed, *(makers[i % len(makers)]() for i in range(count - len(fixed)))]
     return [Subscription(i, query) for i, query in enumerate(queries)]
 
 

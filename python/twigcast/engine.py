@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Literal, get_args
@@ -39,6 +38,8 @@ from twigcast.results import Selected, as_matches, check_deliver_empty, check_re
 from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
+from twigcast.subscription import Failure as Failure
+from twigcast.subscription import Subscription as Subscription
 from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
 from twigcast.transform.engine import merged, merged_numbers
@@ -62,32 +63,6 @@ MAX_STEPS = 1000
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
 MAX_RESULT_BYTES = 1 << 26
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A standing query, as subscription files and stores hold it."""
-
-    id: SubscriptionId
-    query: str
-    namespaces: Mapping[str, str] | None = None
-    default_namespace: str | None = None
-    dialect: str = "w3c"
-    """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
-    result: str = "match"
-    """What ``select`` tells of a match: see ``twigcast.results``."""
-    deliver_empty: bool = False
-    """Of a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
-    stream: str | None = None
-    """Only messages of this stream; an engine has but one, so that is for whoever has several."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A subscription that a message could not be tried with; the others were."""
-
-    id: SubscriptionId
-    error: MessageError
 
 
 class Engine:

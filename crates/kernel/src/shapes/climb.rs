@@ -4,11 +4,12 @@
 //! ask for no value, are sets that are computed once per message ([`shared`](super::shared)); the rest lies with the
 //! subscription, so that reading it is one look into memory.
 
+use super::bitset::has;
 use super::expr::{check, Check, Dag, ExprId, Question, EVERYTHING};
 use super::nodes::NodeIx;
 use super::program::{Node, Pred, Test, Twig, Value};
 use super::search::{Message, Row};
-use super::shared::{has, Sets};
+use super::shared::Sets;
 use crate::names::is_element;
 
 /// A star while it is made: the sets that its centre is in, and its branches that lead to values.

@@ -6,6 +6,7 @@
 //! what to evaluate. [`search`] evaluates one pattern alone, and [`select`] finds the nodes that a matched subscription
 //! asks for.
 
+pub mod bitset;
 pub mod block;
 pub mod candidates;
 pub mod climb;
