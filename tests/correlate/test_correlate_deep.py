@@ -13,6 +13,7 @@ from twigcast.correlate.engine import Correlations
 from twigcast.correlate.reference import evaluate
 from twigcast.correlation import SECOND
 from twigcast.lang.xscl import parse_correlation
+from twigcast.transform.render import canonical
 
 QUERIES = {
     "anywhere": "S//a->x[b->v] FOLLOWED BY{v = w, INF} S//c->y[.//b->w]",
@@ -46,12 +47,12 @@ def test_deep_messages_join_like_others() -> None:
         engine.add(id, correlation)
     rows = stream(16)
     found = [
-        (one.subscription, one.messages, one.nodes, one.payload)
+        (one.subscription, one.messages, one.nodes, canonical(one.payload))
         for number, source, time, xml in rows
         for one in engine.publish(xml, id=number, time=time, stream=source).results
     ]
     wanted = evaluate(dict(correlations), rows)
-    assert found == [(one.subscription, one.messages, one.nodes, one.payload) for one in wanted]
+    assert found == [(one.subscription, one.messages, one.nodes, canonical(one.payload)) for one in wanted]
     assert {one.subscription for one in wanted} == set(QUERIES)
     # blocks that are gone are not asked any more
     for id in QUERIES:

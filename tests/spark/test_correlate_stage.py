@@ -18,6 +18,7 @@ from twigcast.correlate.reference import evaluate
 from twigcast.correlation import SECOND
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.correlate import correlate, late
+from twigcast.transform.render import canonical
 
 QUERIES = {
     "follow": "S/m->x[a->v][b->w] FOLLOWED BY{v = p AND w = q, 20} S/m->y[a->p][b->q]",
@@ -46,11 +47,11 @@ def stream(count: int) -> list[Row]:
 def expected(rows: list[Row]) -> list[tuple[str, list[str], bytes]]:
     correlations = {id: parse_correlation(query) for id, query in QUERIES.items()}
     found = evaluate(correlations, [(id, stream, time, xml.encode()) for stream, id, time, xml in rows])  # type: ignore[arg-type]
-    return sorted((str(r.subscription), [str(m) for m in r.messages], r.payload) for r in found)
+    return sorted((str(r.subscription), [str(m) for m in r.messages], canonical(r.payload)) for r in found)
 
 
 def found(frame: DataFrame) -> list[tuple[str, list[str], bytes]]:
-    return sorted((r.subscription, list(r.messages), bytes(r.payload)) for r in frame.collect())
+    return sorted((r.subscription, list(r.messages), canonical(bytes(r.payload))) for r in frame.collect())
 
 
 SCHEMA = "stream string, message string, time long, xml string"

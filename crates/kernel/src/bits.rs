@@ -62,7 +62,7 @@ pub unsafe fn expand_avx2(mut bits: u64, base: u32, out: &mut Vec<u32>) {
 
 /// Asks the processor to have a word at hand soon.
 #[inline(always)]
-pub fn fetch(word: &u32) {
+pub fn fetch<T>(word: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use twigcast_kernel::output::plain::plain as plain_form;
+use twigcast_kernel::transform::elements::Elements;
 use twigcast_kernel::xml::{
     decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Stream, Tag, Text, XmlError, CODES,
 };
@@ -43,6 +44,7 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
 thread_local! {
     /// Keeps its working memory from one call to the next.
     static READER: RefCell<Reader> = RefCell::new(Reader::new());
+    static ELEMENTS: RefCell<Elements> = RefCell::default();
 }
 
 /// Counts elements, so that nothing is optimised away.
@@ -189,11 +191,9 @@ fn validate(py: Python<'_>, data: &[u8], limits: Option<&Bound<'_, PyDict>>) -> 
     Ok(read.err().map(error))
 }
 
-/// A message that has been read before as UTF-8 without XML declaration and DTD, entities and default attributes in
-/// place. (No limits but those of its first reading.)
-#[pyfunction]
-fn plain<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let limits = Limits {
+/// For messages that have been read before: no limits but those of the first reading.
+fn no_limits() -> Limits {
+    Limits {
         max_bytes: u64::MAX,
         max_depth: u32::MAX,
         max_attributes: u32::MAX,
@@ -202,7 +202,26 @@ fn plain<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         max_amplification: u32::MAX,
         max_entity_depth: u32::MAX,
         ..Limits::default()
-    };
+    }
+}
+
+/// The elements of these numbers in a message that has been read before, each as a message of its own; the root element
+/// where the document is asked for; None for what is no element.
+#[pyfunction]
+fn elements(py: Python<'_>, data: &[u8], nodes: Vec<u32>) -> PyResult<Vec<Option<Py<PyBytes>>>> {
+    let mut found = Vec::with_capacity(nodes.len());
+    let each = |bytes: Option<&[u8]>| found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
+    match ELEMENTS.with_borrow_mut(|elements| elements.get(data, &no_limits(), &nodes, each)) {
+        Ok(()) => Ok(found),
+        Err(e) => Err(PyValueError::new_err(e.message)),
+    }
+}
+
+/// A message that has been read before as UTF-8 without XML declaration and DTD, entities and default attributes in
+/// place.
+#[pyfunction]
+fn plain<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let limits = no_limits();
     let made = py.detach(|| READER.with_borrow_mut(|reader| plain_form(reader, data, &limits)));
     match made {
         Ok(bytes) => Ok(PyBytes::new(py, &bytes)),
@@ -239,6 +258,7 @@ fn error_codes() -> Vec<(&'static str, &'static str)> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(validate, m)?)?;
     m.add_function(wrap_pyfunction!(events, m)?)?;
+    m.add_function(wrap_pyfunction!(elements, m)?)?;
     m.add_function(wrap_pyfunction!(plain, m)?)?;
     m.add_function(wrap_pyfunction!(parse_only, m)?)?;
     m.add_function(wrap_pyfunction!(error_codes, m)?)?;

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from twigcast import _kernel
 from twigcast.correlate.default import MAX_BYTES, Default, Found, warn_of_eviction
-from twigcast.correlate.output import render
+from twigcast.correlate.output import pieces, render
 from twigcast.correlate.reference import derived_id
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation
+from twigcast.correlation import Correlation, Ref
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
@@ -31,6 +31,8 @@ STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 MessageId = str | int
 AT_ONCE = 1024
 """Messages that go to the kernel together."""
+Copies = dict[tuple[int, int], bytes | None]
+"""Elements by message and node, as long as these messages are at hand; None for what is no element."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -108,6 +110,7 @@ class Correlations:
         self._of: dict[SubscriptionId, Correlation] = {}
         self._numbers: dict[SubscriptionId, int] = {}
         self._ids: dict[int, SubscriptionId] = {}
+        self._pieces: dict[int, tuple[bytes | Ref, ...] | None] = {}
         self._next = 0
         self._published: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
@@ -149,6 +152,7 @@ class Correlations:
             number = self._numbers.pop(id)
             self.backend.remove(number)
             del self._ids[number]
+            self._pieces.pop(number, None)
             if correlation.publish is not None:
                 self._published -= Counter([correlation.publish])
             self._read -= Counter(correlation.streams)
@@ -198,9 +202,10 @@ class Correlations:
                 labels = [_label(id, time) for _, id, time, _ in some]
                 times, texts = [time for _, _, time, _ in some], [xml for xml, _, _, _ in some]
                 told: list[tuple[int, Outcome | TwigcastError]] = []
+                copies: Copies = {}
                 for place, taken, found, refusal in self.backend.push_many(streams, times, labels, texts):
                     results: list[Correlated] = []
-                    self._made(found, results)
+                    self._made(found, results, copies)
                     told.append((start + place, refusal or Outcome(results, [], not taken)))
                 self._warn()
             yield from told
@@ -212,10 +217,11 @@ class Correlations:
         named = [one for one in self._read if one and one not in self._published]
         return named[0] if len(named) == 1 else ""
 
-    def _made(self, found: list[Found], results: list[Correlated]) -> list[Derived]:
+    def _made(self, found: list[Found], results: list[Correlated], copies: Copies | None = None) -> list[Derived]:
         """Appends the results; answers what is published of them."""
         if not found:
             return []
+        copies = {} if copies is None else copies
         found.sort(key=lambda one: one.number)  # stable: the rest of the order is that of the strategy
         derived: list[Derived] = []
         trees: dict[int, Message] = {}
@@ -229,7 +235,10 @@ class Correlations:
             key = (tuple(map(builtins.id, one.messages)), one.nodes, correlation.select, correlation.shown)
             payload = payloads.get(key)
             if payload is None:
-                payload = payloads[key] = _payload(correlation, one, trees)
+                payload = self._joined(correlation, one, copies)
+                if payload is None:
+                    payload = _payload(correlation, one, trees)
+                payloads[key] = payload
             named = [_named(label) for label in labels]
             messages = tuple(name for name, _ in named)
             fitting = len(payload) <= self.limits.max_result_bytes
@@ -239,6 +248,28 @@ class Correlations:
                 name = derived_id(correlation.publish, messages, count[one.number, labels])
                 derived.append(Derived(name, correlation.publish, max(time for _, time in named), payload))
         return derived
+
+    def _joined(self, correlation: Correlation, found: Found, copies: Copies) -> bytes | None:
+        """A payload of whole elements, without a tree of their messages; None if more is asked for."""
+        parts = self._pieces[found.number] = (
+            self._pieces[found.number] if found.number in self._pieces else pieces(correlation.template)
+        )
+        if parts is None:
+            return None
+        of = dict(zip(correlation.shown, found.nodes, strict=True))
+        text: list[bytes] = []
+        for part in parts:
+            if isinstance(part, bytes):
+                text.append(part)
+                continue
+            kept, node = found.messages[part.block], of[part]
+            copied = copies.get((id(kept), node), b"")
+            if copied == b"":
+                copied = copies[id(kept), node] = _kernel.elements(kept.xml, [node])[0]
+            if copied is None:
+                return None
+            text.append(copied)
+        return b"".join(text)
 
     def _warn(self) -> None:
         forgotten = self.backend.too_much()

@@ -1,7 +1,8 @@
 //! Messages of a batch grouped by bucket: what the large buckets ask is put off until many messages have been read, and
 //! then checked bucket by bucket, so that a bucket's memory is fetched once for all messages that reach it.
 
-use super::rows::Span;
+use super::rows::{Asked, Span};
+use crate::bits::fetch;
 
 /// Buckets with fewer rows are checked at once.
 const LARGE: u32 = 32;
@@ -70,12 +71,13 @@ impl Pending {
         self.entries.truncate(len);
     }
 
-    /// Calls `select` bucket by bucket, then `each` message by message. `fetch` is told of each bucket while the one
+    /// Calls `select` bucket by bucket, then `each` message by message. `expect` is told of each bucket while the one
     /// before it is being looked at.
     pub fn evaluate(
         &mut self,
-        fetch: impl Fn(u32),
-        mut select: impl FnMut(u32, Span, &mut Vec<u32>),
+        asked: &mut Asked,
+        expect: impl Fn(u32),
+        mut select: impl FnMut(&mut Asked, u32, Span, &mut Vec<u32>),
         mut each: impl FnMut(u32, &[u32]),
     ) {
         self.order.clear();
@@ -83,12 +85,19 @@ impl Pending {
         self.order.sort_unstable();
         for (i, &at) in self.order.iter().enumerate() {
             match self.order.get(i + 1) {
-                Some(next) if next >> 32 != at >> 32 => fetch((next >> 32) as u32),
+                Some(next) if next >> 32 != at >> 32 => expect((next >> 32) as u32),
                 _ => {}
+            }
+            // what messages ask lies in their order, not in this one
+            if let Some(&later) = self.order.get(i + 16) {
+                fetch(&self.entries[later as u32 as usize]);
+            }
+            if let Some(&soon) = self.order.get(i + 8) {
+                asked.expect(self.entries[soon as u32 as usize].checks);
             }
             let entry = &mut self.entries[at as u32 as usize];
             let from = self.found.len();
-            select(entry.bucket, entry.checks, &mut self.found);
+            select(asked, entry.bucket, entry.checks, &mut self.found);
             entry.found = Span { start: from as u32, end: self.found.len() as u32 };
         }
         for entry in &self.entries {

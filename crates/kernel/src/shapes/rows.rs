@@ -8,6 +8,7 @@ use super::columns::{bits, compare, equal, keep, keep_bound, STRIDE};
 use super::decimals::{Bound, Decimals};
 use super::program::Op;
 use super::star::Key;
+use crate::bits::fetch;
 use crate::paths::NONE;
 use crate::values::constants::Constants;
 use crate::values::texts::Texts;
@@ -117,6 +118,12 @@ impl Asked {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(text);
         self.texts.push(Span::new(from, self.bytes.len()));
+    }
+
+    /// These will be asked for.
+    #[inline]
+    pub fn expect(&self, checks: Span) {
+        self.checks[checks.range()].iter().for_each(fetch);
     }
 
     pub fn checks_since(&self, mark: Mark) -> Span {

@@ -9,6 +9,7 @@
 //! those who want to see what each of its techniques does.
 
 pub mod atoms;
+pub mod elements;
 pub mod engine;
 pub mod factory;
 pub mod groups;

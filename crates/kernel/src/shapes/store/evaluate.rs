@@ -85,11 +85,14 @@ impl Store {
     /// their order, with the subscriptions that it satisfies.
     pub fn evaluate_pending(&self, constants: &Constants, scratch: &mut Scratch, each: impl FnMut(u32, &[u32])) {
         let Scratch { asked, pending, .. } = scratch;
-        let fetch = |bucket: u32| {
+        let expect = |bucket: u32| {
             let b = &self.buckets[bucket as usize];
             fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.form)));
         };
-        pending.evaluate(fetch, |bucket, checks, out| asked.select(checks, &self.rows(bucket, constants), out), each);
+        let select = |asked: &mut Asked, bucket, checks, out: &mut _| {
+            asked.select(checks, &self.rows(bucket, constants), out);
+        };
+        pending.evaluate(asked, expect, select, each);
         asked.clear();
     }
 }

@@ -1,0 +1,46 @@
+//! Elements of a message that is read again, for whoever kept the message and the numbers of its nodes.
+
+use super::engine::{read, Transforms};
+use crate::names::is_element;
+use crate::output::fragment::Fragments;
+use crate::shapes::nodes::{NodeIx, Nodes};
+use crate::xml::{Limits, Reader, XmlError};
+
+#[derive(Default)]
+pub struct Elements {
+    reader: Reader,
+    nodes: Nodes,
+    nothing: Transforms,
+    fragments: Fragments,
+}
+
+impl Elements {
+    /// Calls `each` for every wanted node with the bytes of the element, the root where the document is wanted; with
+    /// none if it is no element.
+    pub fn get(
+        &mut self,
+        xml: &[u8],
+        limits: &Limits,
+        wanted: &[NodeIx],
+        mut each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), XmlError> {
+        let fragments = &mut self.fragments;
+        let done = read(&mut self.reader, &mut self.nodes, &self.nothing, xml, limits, |message| {
+            let recs = &message.nodes.recs;
+            let element = |n: NodeIx| recs.get(n as usize).is_some_and(|rec| is_element(rec.sym));
+            for &n in wanted {
+                let mut n = n;
+                if n == 0 {
+                    n = 1;
+                    while (n as usize) < recs.len() && !element(n) {
+                        n = recs[n as usize].end;
+                    }
+                }
+                each(if element(n) { Some(fragments.get(message.src, message.nodes, n)) } else { None });
+            }
+            Ok(())
+        });
+        self.fragments.clear();
+        done
+    }
+}
