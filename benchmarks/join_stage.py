@@ -23,12 +23,14 @@ from twigcast.workload.joins import STREAM, feed, feed_items, join_queries
 CORES = 2
 FILES = 4
 """Of a micro-batch."""
+WINDOW = 40_000
+"""Messages, one a second."""
 
 
 def lines(quick: bool) -> Iterator[Line]:
-    """Feed items as in ``joins``: few match, and all queries are distinct. One item a second; windows hold two
-    micro-batches, and what is measured comes when they are full."""
-    queries, batch, full, measured = (2_000, 2_000, 3, 2) if quick else (100_000, 20_000, 4, 5)
+    """Feed items as in ``joins``: few match, and all queries are distinct. What is measured comes when windows are full
+    and Java has compiled what it is going to."""
+    queries, batch, full, measured = (2_000, 2_000, 3, 2) if quick else (100_000, 50_000, 3, 4)
     folder = Path(tempfile.mkdtemp(prefix="twigcast-bench-"))
     try:
         yield _stage(folder, queries, batch, full, measured)
@@ -39,10 +41,11 @@ def lines(quick: bool) -> Iterator[Line]:
 def _stage(folder: Path, count: int, batch: int, full: int, measured: int) -> Line:
     messages = batch * (full + measured)
     _write(folder / "in", messages, batch // FILES)
-    window = 2 * batch * SECOND
+    window = min(WINDOW, 2 * batch) * SECOND
     asked = islice(join_queries(feed(), channels=418), count)
     queries = {f"q{number}": replace(one, window=window).correlation for number, one in enumerate(asked)}
     spark = session(cores=CORES)
+    spark.conf.set("spark.sql.shuffle.partitions", "1")  # as a pipeline does
     try:
         reader = spark.readStream.schema("message string, time long, xml binary").option("maxFilesPerTrigger", FILES)
         results = correlate(reader.parquet(str(folder / "in")), queries, lateness=0)

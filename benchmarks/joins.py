@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from random import Random
 from time import thread_time
 
+import psutil
 import pyarrow as pa
 
 from benchmarks.timing import Line, seconds
 from twigcast.correlate.default import Default
+from twigcast.correlate.engine import Correlations
 from twigcast.correlate.strategies import make_strategy
 from twigcast.correlate.strategy import Arrival, Strategy
 from twigcast.correlation import SECOND, Correlation
+from twigcast.lang.xscl import parse_correlation
 from twigcast.workload.joins import STREAM, JoinSchema, feed, feed_items, join_queries, three_level, two_level
 
 Pair = tuple[bytes, bytes]
@@ -23,6 +27,7 @@ def lines(quick: bool) -> Iterator[Line]:
     for name, schema, most in (("two-level", two_level(), None), ("three-level", three_level(), 4)):
         yield from _against_the_paper(name, schema, most, count)
     yield _feeds(count, 2_000 if quick else 20_000)
+    yield from _hot(1_000 if quick else 10_000, 20_000 if quick else 200_000)
 
 
 def _against_the_paper(name: str, schema: JoinSchema, most: int | None, count: int) -> Iterator[Line]:
@@ -92,3 +97,39 @@ def _feeds(count: int, messages: int) -> Line:
     note = f"{stats['queries']:,} distinct queries, {results / messages:.2f} results a message,"
     note += f" {stats['stored']:,} messages stored, {stats['bytes'] / 1e6:.0f} MB"
     return Line("joins", f"feed items, {count:,} queries", messages / took, "messages/s", 20_000, "higher", note)
+
+
+def _hot(count: int, messages: int) -> Iterator[Line]:
+    """Windows without an end, and one value that a message in ten has: it is told apart by a second value."""
+    bound = 32_000_000
+    engine = Correlations(max_bytes=bound)
+    for number in range(count):
+        query = f"S/m->x[k->v][n->m] FOLLOWED BY{{v=w AND m=p, INF}} S/m->y[k->w][n->p][c = '{number}']"
+        engine.add(f"q{number}", parse_correlation(query))
+    dice = Random("hot").randrange
+    times: list[float] = []
+    told: list[object] = []
+    engine.on_eviction = lambda many, id, _: told.append(id)
+    most = before = 0
+    step = messages // 20
+    for start in range(0, messages, step):
+        rows = []
+        for at in range(start, start + step):
+            key = "hot" if dice(10) == 0 else f"key {dice(messages)}"
+            xml = f"<m><k>{key}</k><n>{dice(messages)}</n><c>{dice(count)}</c></m>".encode()
+            rows.append((xml, str(at), at * SECOND, "S"))
+        times.append(seconds(lambda: sum(1 for _ in engine.publish_all(rows))))  # noqa: B023
+        before = before or _resident()  # with the first messages comes what any number of them needs
+        most = max(most, _resident())
+    stats = engine.stats()
+    note = f"{stats['stored']:,} of {messages:,} messages kept, {stats['evicted']:,} forgotten before their time; the"
+    note += f" warning names {told[-1]!r}" if told else " bound was not reached"
+    name = f"hot value, INF, {count:,} queries"
+    yield Line("joins", f"{name}: growth of the process to max_bytes", (most - before) / bound, "times", 1.5, note=note)
+    full, last = min(times[10:15]), min(times[15:])
+    note = f"{step / last:,.0f} messages/s in the end; {step / times[0]:,.0f} with an empty state"
+    yield Line("joins", f"{name}: last quarter to the one before", last / full, "times", 1.5, note=note)
+
+
+def _resident() -> int:
+    return int(psutil.Process().memory_info().rss)

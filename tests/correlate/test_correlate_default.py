@@ -250,7 +250,7 @@ def test_payloads_without_a_tree_are_those_with_one(select: str, block: str) -> 
     query = f"{select}S{block} FOLLOWED BY{{k = y, INF}} T//y->y"
     left = (
         b"<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'an &#38;#38; <i/>'>]><!--before-->"
-        b"<r xmlns='urn:a' xmlns:p='urn:p'><x xmlns='' k = '1'  p:q='&lt;'>&e;<b ></b ><![CDATA[<&]]>&#13;<?pi of it?></x>"
+        b"<r xmlns='urn:a' xmlns:p='urn:p'><x xmlns='' k = '1'  p:q='&lt;'>&e;<b ></b ><![CDATA[<&]]>&#13;<?pi x?></x>"
         b"<p:x k='1'/></r><!--after-->"
     )
     stream = [(1, "S", 1 * SECOND, left), (2, "T", 2 * SECOND, b"<m><y>1</y><y xmlns='urn:y'>1<!--c--></y></m>")]

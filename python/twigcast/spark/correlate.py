@@ -49,7 +49,7 @@ def correlate(
     id: str = "message",
     time: str = "time",
     xml: str = "xml",
-    buckets: int | None = None,
+    buckets: int = 1,
     lateness: int | None = None,
     max_state_bytes: int = MAX_BYTES,
     limits: Limits | None = None,
@@ -60,9 +60,11 @@ def correlate(
     ``messages`` is a streaming DataFrame or a static one. ``stream`` names the column that has the stream of a message
     (or is a column itself; none: they are on the one stream that queries name), ``time`` a timestamp or whole
     microseconds. ``lateness`` (in microseconds) is how much older than the newest message one may be; by default as
-    much as the longest window. The queries are spread over ``buckets``, by default one for each shuffle partition.
-    With ``everything``, messages that correlations publish and those that came too late are rows too: see
-    ``twigcast.spark.stages.correlate.FOUND``.
+    much as the longest window. The queries are spread over ``buckets``, which all see every message: one is quickest,
+    unless they are too many for the memory of a worker. (``spark.sql.shuffle.partitions`` should be no more than that
+    when the query is started: to a task without a bucket, too, Spark gives a Python worker, which then has to take the
+    state up when it gets the bucket.) With ``everything``, messages that correlations publish and those that came too
+    late are rows too: see ``twigcast.spark.stages.correlate.FOUND``.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import TimestampType
@@ -72,10 +74,9 @@ def correlate(
         subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
     standing = [Ready(one.id, one.digest, one.parsed()) for one in subscriptions]
     check_streams({one.id: one.correlation for one in standing})
-    count = buckets or int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    if count < 1:
+    if buckets < 1:
         raise OptionError("bad-buckets", f"the number of buckets is {buckets}", hint="give 1 or more")
-    by_bucket = spread(standing, count)
+    by_bucket = spread(standing, buckets)
     used = [number for number, some in enumerate(by_bucket) if some] or [0]
     if lateness is None:  # the same for all buckets, whatever their windows
         lateness = max((_span(one.correlation) for one in standing), default=0)

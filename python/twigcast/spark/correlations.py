@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from twigcast import config
@@ -25,7 +25,7 @@ from twigcast.spark.stages.found import DeliverFound
 from twigcast.spark.stages.standing import Standing
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame, Observation, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from twigcast.spark.pipeline import Run
@@ -70,10 +70,12 @@ class CorrelationRun:
         writer = self._found().writeStream.foreachBatch(self._batch).queryName(f"{CORRELATIONS} {self.run.id}")
         writer = writer.option("checkpointLocation", str(state.checkpoints / CORRELATIONS))
         if self.run.once:
-            self._query = writer.trigger(availableNow=True).start()
+            writer = writer.trigger(availableNow=True)
         else:
             interval = max(1, round(self.run.settings.trigger.interval * 1000))
-            self._query = writer.trigger(processingTime=f"{interval} milliseconds").start()
+            writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        with _one_partition(self.run.spark):
+            self._query = writer.start()
         return [self._query]
 
     def follow(self) -> list[StreamingQuery]:
@@ -163,6 +165,18 @@ class CorrelationRun:
             text += " %s bytes; %r has the longest window"
             most = self.run.settings.correlations.max_state
             logger.warning(text, f"{evicted['count']:,}", f"{most:,}", evicted["subscription"])
+
+
+@contextmanager
+def _one_partition(spark: SparkSession) -> Iterator[None]:
+    """Queries that are started inside have one partition, as there is one bucket."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "1")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
 
 
 def _observed(frame: DataFrame) -> tuple[Observation, DataFrame]:

@@ -11,6 +11,7 @@ worker all of them. What a failed attempt did is never taken for what happened: 
 
 from __future__ import annotations
 
+import gc
 import json
 import uuid
 from collections import Counter
@@ -206,6 +207,7 @@ def _current(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _H
             return held
     for other in [other for other in _held if other[0] != task.run]:
         del _held[other]
+        gc.unfreeze()
     held = _held[key] = _rebuilt(task, bucket, stored, storage)
     return held
 
@@ -221,6 +223,9 @@ def _rebuilt(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _H
     _take_in(held, range(stored.first, stored.last + 1), storage, coming, stored)
     for number in sorted(number for number in coming if number > stored.last):
         _add(held, coming[number])
+    # Spark looks for garbage after each task, and would go through all queries each time.
+    gc.collect()
+    gc.freeze()
     return held
 
 
