@@ -72,7 +72,10 @@ def compiled(scheme: Scheme, limits: Limits) -> Compiled:
 class _Wanted:
     """The expressions that are looked for in one document."""
 
-    def __init__(self, made: Compiled) -> None:
+    def __init__(self, made: Compiled, *, shared: bool) -> None:
+        """``shared``: several threads match, and all have to stop while something is removed."""
+        self._shared = shared
+        self._gone: set[int] = set()
         self._engine = made.engine
         self._steps = made.units
         self._numbers = [one.number for one in made.expressions]
@@ -85,10 +88,14 @@ class _Wanted:
         self._units = _kernel.Units(kernel, self._steps)
 
     def remove(self, found: set[int]) -> None:
-        for number in found:
+        self._gone |= found
+        if not self._gone or (self._shared and 4 * len(self._gone) < len(self._places)):
+            return  # to find them again costs less than to wait
+        for number in self._gone:
             self._kernel.remove(self._places.pop(number))
+        self._gone.clear()
         # What is gone leaves gaps, which cost a little everywhere.
-        if found and len(self._places) <= self._dense * 3 // 4:
+        if len(self._places) <= self._dense * 3 // 4:
             self._dense = len(self._places)
             self._use(_kernel.Engine.open(pa.array(self._kernel.save())))
 
@@ -144,7 +151,7 @@ class Pieces:
         max_total = max_document or UNBOUNDED
         self._kernel = _kernel.Pieces(made.units, target, limits.of_kernel(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
-        self._wanted = _Wanted(made)
+        self._wanted = _Wanted(made, shared=pool is not None)
         self.found: set[int] = set()
         self.problems: dict[int, Undecided] = {}
         """By expression: why it could not be evaluated."""
