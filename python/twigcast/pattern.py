@@ -366,14 +366,14 @@ def predicate_text(predicate: Predicate, masked: bool = False) -> str:
 
 
 def _text(predicate: Predicate, masked: bool) -> str:
-    # the two most frequent not by a class pattern, which takes several times as long
+    # the most frequent not by a class pattern, which takes several times as long
     if isinstance(predicate, Exists):
         return twig_text(predicate.twig, masked)
     if isinstance(predicate, Compare):
         return f"{_value(predicate.value, masked)} {predicate.op} {_const(predicate.const, masked)}"
+    if isinstance(predicate, And):
+        return " and ".join([_nested(term, masked, Or) for term in predicate.terms])
     match predicate:
-        case And(terms):
-            return " and ".join([_nested(term, masked, Or) for term in terms])
         case Or(terms):
             return " or ".join([_nested(term, masked, And) for term in terms])
         case Not(term):
