@@ -279,11 +279,13 @@ class Engine:
             self._split(s)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
-        check_deliver_empty(s.deliver_empty, is_transform=False)
+        if s.deliver_empty is not False:
+            check_deliver_empty(s.deliver_empty, is_transform=False)
         if s.dialect not in DIALECTS:
             hint = f"the dialects are {', '.join(DIALECTS)}"
             raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
-        check_result(s.result)
+        if s.result != "match":
+            check_result(s.result)
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
             scope, compiler = self._scope, self._compiler
         else:
@@ -300,6 +302,8 @@ class Engine:
         return template, constants
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
+        if all(map(is_id, ids)) and self._ids.are_new(ids):
+            return
         seen = set()
         for id in ids:
             if not is_id(id):

@@ -44,6 +44,10 @@ class Ids:
     def __contains__(self, id: SubscriptionId) -> bool:
         return id in self._by_id()
 
+    def are_new(self, ids: Sequence[SubscriptionId]) -> bool:
+        """None of them is there, and none is there twice."""
+        return len(set(ids)) == len(ids) and self._by_id().keys().isdisjoint(ids)
+
     @property
     def bound(self) -> int:
         """One past the highest number."""

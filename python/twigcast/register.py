@@ -32,7 +32,7 @@ class Codes(StepCodes):
 
 
 Ways = tuple[tuple[tuple[int, ...], int | None], ...]
-Coded = list[tuple[list[int], int | None]]
+Coded = list[tuple["array[int]", int | None]]
 """Codes of paths, each with the constant that its last node equals, if any."""
 
 
@@ -103,8 +103,11 @@ class Register:
     def _coded(self, template: Template) -> Coded:
         found = self._paths.get(template)
         if found is None:
-            paths = template.plan.paths
-            found = [(codes, None if p.slot is None else p.slot.index) for p in paths for codes in self.codes.steps(p)]
+            found = [
+                (array("I", codes), None if path.slot is None else path.slot.index)
+                for path in template.plan.paths
+                for codes in self.codes.steps(path)
+            ]
             if template.kept:
                 self._paths[template] = found
         return found

@@ -12,7 +12,7 @@ import math
 import re
 
 from twigcast.lang.canon import conj
-from twigcast.lang.structural import DEEP, NotPlain, PathCompiler, Steps
+from twigcast.lang.structural import Branches, NotPlain, PathCompiler
 from twigcast.lang.values import to_number
 from twigcast.pattern import TRUE, Compare, Const, Exists, Node, Pattern, Predicate, Selection, StringValue, Twig
 
@@ -22,14 +22,15 @@ MAX_NESTED = 10
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _NUMBER = r"-?[0-9]+(?:\.[0-9]*)?"
-# White space is skipped; what is none of the others is a token of one character, that no rule below knows.
-_TOKEN = re.compile(
-    rf"""[ \t\r\n]*(//?|[!<>]=|[\[\]=<>]|text\(\)|@?(?:{_NAME}(?::{_NAME})?|\*)|"[^"]*"|'[^']*'|{_NUMBER}"""
-    r"""|\.(?://?)?|.)""",
-    re.ASCII | re.DOTALL,
-)
+_STEP = rf"(?:text\(\)|@?(?:{_NAME}(?::{_NAME})?|\*))"
+_PATH = rf"(?:\.?//?[ ]*)?{_STEP}(?:[ ]*//?[ ]*{_STEP})*"
+# A path up to its next predicate is one token. Spaces are skipped; what is none of the others is a token of one
+# character, that no rule below knows.
+_TOKEN = re.compile(rf"""[ ]*({_PATH}|[!<>]=|[\[\]=<>]|"[^"]*"|'[^']*'|{_NUMBER}|.)""", re.ASCII | re.DOTALL)
 _IS_NUMBER = re.compile(_NUMBER)
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
+
+_HERE = StringValue(Twig())
 
 Test = tuple[str, Const]
 """An operator, and what a value is compared with."""
@@ -42,7 +43,7 @@ def plain(text: str, compiler: PathCompiler) -> Pattern | None:
     tokens: list[str] = _TOKEN.findall(text)
     tokens.append("")
     try:
-        nodes, end = _trunk(tokens, 1, tokens[0] == "//", compiler.steps, 0)
+        nodes, end = _trunk(tokens, 0, compiler.branches, 0)
     except NotPlain:
         return None
     first = nodes[0].step
@@ -51,51 +52,64 @@ def plain(text: str, compiler: PathCompiler) -> Pattern | None:
     return Pattern(_holds(nodes, None), (Selection(TRUE, Twig(tuple(nodes))),))
 
 
-def _trunk(tokens: list[str], at: int, deep: bool, known: Steps, nested: int) -> tuple[list[Node], int]:
+def _trunk(tokens: list[str], at: int, known: Branches, nested: int) -> tuple[list[Node], int]:
     """The steps from the token ``at`` on with their filters, and where they end."""
     nodes: list[Node] = []
     while True:
-        step = known[DEEP + tokens[at] if deep else tokens[at]]
-        filters: list[Predicate] = []
+        nodes += known[tokens[at]].nodes
         at += 1
+        if tokens[at] != "[":
+            return nodes, at
+        filters: list[Predicate] = []
         while tokens[at] == "[":
             at = _predicate(tokens, at + 1, known, nested + 1, filters)
-        nodes.append(Node(step, (conj(*filters),)) if filters else Node(step))
-        token = tokens[at]
-        deep = token == "//"
-        more = deep or token == "/"
-        if (more or filters) and step.kind != "element":
+        step = nodes[-1].step
+        if step.kind != "element":
             raise NotPlain
-        if not more:
+        nodes[-1] = Node(step, (conj(*filters),))
+        if tokens[at][:1] != "/":
             return nodes, at
-        at += 1
 
 
-def _predicate(tokens: list[str], at: int, known: Steps, nested: int, found: list[Predicate]) -> int:
+def _predicate(tokens: list[str], at: int, known: Branches, nested: int, found: list[Predicate]) -> int:
     """Appends the terms of a predicate to ``found``; returns where it ends."""
     if nested > MAX_NESTED:
         raise NotPlain
     while True:
         token = tokens[at]
-        nodes: list[Node] = []
         if token == ".":
             at += 1
-        else:
-            deep = token == ".//"
-            nodes, at = _trunk(tokens, at + 1 if deep or token == "./" else at, deep, known, nested)
-        test = None
-        if tokens[at] in _OPERATORS:
-            test = tokens[at], _const(tokens[at], tokens[at + 1])
+            found.append(Compare(_HERE, *_test(tokens, at)))
             at += 2
-        elif not nodes:
+        elif token[:1] == "/":
             raise NotPlain
-        found.append(_holds(nodes, test))
+        else:
+            branch = known[token]
+            nodes = None
+            at += 1
+            if tokens[at] == "[":
+                nodes, at = _trunk(tokens, at - 1, known, nested)
+            test = None
+            if tokens[at] in _OPERATORS:
+                test = _test(tokens, at)
+                at += 2
+            if nodes is not None:
+                found.append(_holds(nodes, test))
+            else:
+                found.append(branch.exists if test is None else Compare(branch.value, *test))
         token = tokens[at]
         at += 1
         if token == "]":
             return at
         if token != "and":
             raise NotPlain
+
+
+def _test(tokens: list[str], at: int) -> Test:
+    op = tokens[at]
+    if op not in _OPERATORS:
+        raise NotPlain
+    return op, _const(op, tokens[at + 1])
 
 
 def _const(op: str, token: str) -> Const:
@@ -123,13 +137,12 @@ def _holds(nodes: list[Node], test: Test | None) -> Predicate:
             tail = (node, *tail)
             continue
         one = conj(*node.filters, _below(tail, test)) if tail or test is not None else node.filters[0]
-        match one:
-            case Exists(Twig(below)):
-                tail, test = (Node(node.step), *below), None
-            case Compare(StringValue(Twig(below)), op, const):
-                tail, test = (Node(node.step), *below), (op, const)
-            case _:
-                tail, test = (Node(node.step, (one,)),), None
+        if isinstance(one, Exists):
+            tail, test = (Node(node.step), *one.twig.nodes), None
+        elif isinstance(one, Compare) and isinstance(one.value, StringValue):
+            tail, test = (Node(node.step), *one.value.twig.nodes), (one.op, one.const)
+        else:
+            tail, test = (Node(node.step, (one,)),), None
     return _below(tail, test)
 
 

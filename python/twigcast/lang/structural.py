@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from twigcast.errors import QueryError, Span
 from twigcast.lang import ast
 from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.lang.names import Scope
 from twigcast.lang.xpath import parse
-from twigcast.pattern import LinearPath, Step
+from twigcast.pattern import Exists, LinearPath, Node, Step, StringValue, Twig
 
 _TEST = re.compile(r"@?(?:[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?|\*)|text\(\)", re.ASCII)
 _MAX_CACHED = 100_000
@@ -55,6 +56,36 @@ class Steps(dict[str, Step]):
         return step
 
 
+class Branch(NamedTuple):
+    """A path without predicates below some node, as what predicates are made of."""
+
+    nodes: tuple[Node, ...]
+    exists: Exists
+    value: StringValue
+
+
+class Branches(dict[str, Branch]):
+    """The text of a path, such as ``book//@year`` or ``.//last`` -> Branch; filled as texts are seen and bounded.
+
+    Queries have far fewer different branches than branches, and what is known of one (its steps, its text) it keeps.
+    """
+
+    def __init__(self, compiler: PathCompiler) -> None:
+        super().__init__()
+        self.compiler = compiler
+
+    def __missing__(self, text: str) -> Branch:
+        absolute = text.replace(" ", "").removeprefix(".")
+        path = self.compiler.fast(absolute if absolute.startswith("/") else "/" + absolute)
+        if path is None:
+            raise NotPlain
+        twig = Twig(tuple(map(Node, path.steps)))
+        if len(self) >= _MAX_CACHED // 4:
+            self.clear()
+        found = self[text] = Branch(twig.nodes, Exists(twig), StringValue(twig))
+        return found
+
+
 class PathCompiler:
     """Compiles the paths of one scope of namespaces; keep it while compiling many."""
 
@@ -63,7 +94,8 @@ class PathCompiler:
         self.default_ns = default_ns or ""
         scope = Scope(self.namespaces, self.default_ns)
         self._inner = Steps(scope, leaf=False)
-        self.steps = Steps(scope, leaf=True)
+        self._last = Steps(scope, leaf=True)
+        self.branches = Branches(self)
 
     def fast(self, text: str) -> LinearPath | None:
         """The path of a text that is plainly structural; None when it takes the full parser to tell."""
@@ -72,7 +104,7 @@ class PathCompiler:
         _, *inner, last = text.replace("//", "/" + DEEP).split("/")
         known = self._inner
         try:
-            return LinearPath((*[known[step] for step in inner], self.steps[last]))
+            return LinearPath((*[known[step] for step in inner], self._last[last]))
         except NotPlain:
             return None
 

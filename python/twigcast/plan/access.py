@@ -25,7 +25,7 @@ from twigcast.pattern import (
     Twig,
     Value,
 )
-from twigcast.plan.linear import ValuePath, equality_is_a_step
+from twigcast.plan.linear import ValuePath, equality, equality_is_a_step
 from twigcast.plan.slots import Slot
 
 # Any message has a root element.
@@ -77,21 +77,21 @@ _cost = itemgetter(0)
 
 
 def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: list[Access]) -> None:
-    match predicate:
-        case Exists(twig):
-            trunk = _trunk(_along(twig, base, values, found), base)
-        case Compare(StringValue(twig, False), "=", Slot() as slot) if values and equality_is_a_step(slot):
-            own = _own(base + twig.steps, slot)
-            if own is not None:
-                found.append(own)
-            steps = _along(twig, base, values, found)
-            trunk = None if own is not None else _trunk(steps, base)
-        case And(terms):
-            for term in terms:
-                _collect(term, base, values, found)
-            return
-        case _:
-            trunk = _of(predicate, base, values)
+    if isinstance(predicate, Exists):
+        trunk = _trunk(_along(predicate.twig, base, values, found), base)
+    elif values and (equal := equality(predicate)) is not None:
+        twig, slot = equal
+        own = _own(base + twig.steps, slot)
+        if own is not None:
+            found.append(own)
+        steps = _along(twig, base, values, found)
+        trunk = None if own is not None else _trunk(steps, base)
+    elif isinstance(predicate, And):
+        for term in predicate.terms:
+            _collect(term, base, values, found)
+        return
+    else:
+        trunk = _of(predicate, base, values)
     if trunk is not None:
         found.append(trunk)
 

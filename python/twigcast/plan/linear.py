@@ -6,15 +6,13 @@ asked of every node on the way; ``or`` is several such paths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from twigcast.pattern import And, Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
 from twigcast.plan.slots import Slot
 
 
-@dataclass(frozen=True, slots=True)
-class ValuePath:
+class ValuePath(NamedTuple):
     """A path from the document; with ``slot``, to a node whose value equals the constant."""
 
     steps: tuple[Step, ...]
@@ -30,13 +28,26 @@ def linear(predicate: Predicate) -> list[ValuePath] | None:
 
 
 def _below(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
-    match predicate:
-        case Exists(twig):
-            return _along(twig, base, None)
-        case Compare(StringValue(twig, False), "=", Slot() as slot) if equality_is_a_step(slot):
-            return _along(twig, base, slot)
-        case Or(terms):
-            return _each([_below(term, base) for term in terms])
+    if isinstance(predicate, Exists):
+        return _along(predicate.twig, base, None)
+    equal = equality(predicate)
+    if equal is not None:
+        return _along(equal[0], base, equal[1])
+    if isinstance(predicate, Or):
+        return _each([_below(term, base) for term in predicate.terms])
+    return None
+
+
+def equality(predicate: Predicate) -> tuple[Twig, Slot] | None:
+    """The branch and the constant, if it is that some node of a branch equals a constant.
+
+    Not by a class pattern, which takes several times as long.
+    """
+    if not isinstance(predicate, Compare) or predicate.op != "=":
+        return None
+    value, slot = predicate.value, predicate.const
+    if isinstance(value, StringValue) and not value.first and isinstance(slot, Slot) and equality_is_a_step(slot):
+        return value.twig, slot
     return None
 
 

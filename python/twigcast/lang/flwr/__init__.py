@@ -17,7 +17,7 @@ _TRANSFORM = re.compile(r"\s*(?:<|\(:|(?:declare|xquery)\s+\w|(?:for|let)\s+\$)"
 
 def is_transform(source: str) -> bool:
     """Whether a query is meant to be a transform, and not a filter."""
-    return _TRANSFORM.match(source) is not None
+    return source[:1] != "/" and _TRANSFORM.match(source) is not None
 
 
 def parse_transform(
