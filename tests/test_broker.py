@@ -77,3 +77,14 @@ def test_explain_tells_the_path_and_who_shares_it() -> None:
 def test_settings_of_correlations_that_mean_nothing(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         Broker(**options)
+
+
+def test_a_message_has_an_id_that_can_be_told() -> None:
+    broker = Broker()
+    broker.subscribe("S/a->x JOIN{x = y, 10 s} S/b->y", id="q")
+    for id in (True, (1, 2), 2**63, "\ud800"):
+        with pytest.raises(OptionError, match="id"):
+            broker.publish(b"<a>1</a>", id=id, time=1)  # type: ignore[arg-type]
+    broker.publish(bytearray(b"<a>1</a>"), id="left", time=1)  # type: ignore[arg-type]
+    (match,) = broker.publish(memoryview(b"<b>1</b>"), id=2, time=1)  # type: ignore[arg-type]
+    assert match.messages == ("left", 2)

@@ -11,6 +11,7 @@ from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from twigcast.columns import message_of
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH
 from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
@@ -199,6 +200,9 @@ class Broker:
         matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
         ``failures`` (or logged): the others get theirs.
         """
+        xml = message_of(xml)
+        if id is not None and not is_id(id):
+            raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
         number = next(self._published)
         message = number if id is None else id
         found: list[tuple[str | int, Selected | Correlated]] = []

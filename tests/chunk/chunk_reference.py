@@ -70,7 +70,7 @@ def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | 
 def merged(scheme: Scheme, made: Iterable[Fragment], engine: str = "twigcast") -> list[Selected]:
     filtering, merge = Filter(scheme, engine=engine), Merge(scheme)
     for fragment in made:
-        merge.add(filtering.evaluate(fragment))
+        merge.add(one for one in filtering.evaluate(fragment) if one.refused is None)
     return merge.answers()
 
 

@@ -21,6 +21,7 @@ from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import SourceError, blocks
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import MessageError, OptionError
+from twigcast.limits import Limits
 from twigcast.results import Selected
 
 SEEDS = st.integers(0, 2**32)
@@ -202,6 +203,25 @@ def test_a_part_that_is_too_large_leaves_its_subscriptions_undecided() -> None:
     assert [one.id for one in report.answers] == [0, 1, 2, 3, 4, "few"]
 
 
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("not(/db/s[n < @id])", "match"),
+        ("/db/s[n >= @id]", "match"),
+        ("/db/s[n >= @id]", "nodes"),
+        ("/db/s[n >= @id]", "fragments"),
+        ("//s[n < @id]/following::s", "nodes"),
+    ],
+)
+def test_what_may_take_too_long_is_undecided(query: str, result: str) -> None:
+    limits = Limits(max_residual_cost=10)
+    scheme = prepare([Subscription("q", query, result=result), *SUBS], chunks=2)
+    report = run(scheme, DB, limits=limits, batch_bytes=100)
+    assert [(one.id, one.code) for one in report.undecided] == [("q", "residual-too-costly")]
+    assert "the subscription" not in report.undecided[0].text
+    assert [one.id for one in report.answers] == [0, 1, 2, 3, 4]
+
+
 def test_a_limit_on_the_document() -> None:
     report = run(prepare(SUBS, chunks=2), DB, block=100, max_document=500, batch_bytes=100)
     assert isinstance(report.error, MessageError)
@@ -237,6 +257,17 @@ def test_compressed_files(tmp_path: Path) -> None:
         assert isinstance(report.error, SourceError if name.endswith(".gz") else MessageError)
     with pytest.raises(SourceError):
         list(blocks(str(tmp_path / "none")))
+
+
+def test_what_comes_before_compressed_data_break_off_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "cut.gz"
+    data = gzip.compress(DB * 50)
+    path.write_bytes(data[: len(data) // 2])
+    read = b""
+    with pytest.raises(SourceError):
+        for block in blocks(str(path)):
+            read += block
+    assert (DB * 50).startswith(read) and len(read) > len(DB)
 
 
 def test_fragments_of_a_broken_document_are_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -199,3 +200,13 @@ def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match,
 def test_streams_are_not_for_the_relational_engine(match: Match) -> None:
     result = match("-s", "s.jsonl", "--engine", "relational", "--stream", "S", "m")
     assert result.returncode == 2 and "--stream" in result.stderr
+
+
+def test_compressed_messages(match: Match) -> None:
+    plain = match("-s", "s.jsonl", "--time", "/*/@t", "m")
+    for path in list(Path("m").iterdir()):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    packed = match("-s", "s.jsonl", "--time", "/*/@t", "m")
+    assert packed.stdout.replace(".gz", "") == plain.stdout and plain.stdout
+    assert packed.returncode == plain.returncode

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from twigcast.chunk.prepare import prepare
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError
+from twigcast.limits import Limits
 from twigcast.schema import dtd_schema
 from twigcast.spark import chunk
 
@@ -31,6 +32,16 @@ SUBSCRIPTIONS = [Subscription(i, query) for i, query in enumerate(QUERIES)]
 
 def found(matched: chunk.Matched) -> set[tuple[str, int]]:
     return {(Path(row.message).name, row.subscription) for row in matched.matches.collect()}
+
+
+def test_what_may_take_too_long_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(DOCUMENT)
+    costly = Subscription(7, "not(/db/s[n < @id])")
+    limits = Limits(max_residual_cost=10)
+    matched = chunk.match(spark, [str(tmp_path / "a.xml")], [*SUBSCRIPTIONS, costly], chunks=2, limits=limits)
+    assert {number for _, number in found(matched)} == {0, 1, 2, 4, 5, 6}
+    (dead,) = matched.dead.collect()
+    assert dead.reason == "residual-too-costly" and "subscription 7" in dead.text
 
 
 def test_one_answer_per_document_and_subscription(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from twigcast.chunk.formula import holds
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
-from twigcast.engine import Engine, Subscription
+from twigcast.engine import Engine, Failure, Subscription
 from twigcast.errors import OptionError
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
@@ -34,6 +34,8 @@ class Outcome(NamedTuple):
     fragments: list[bytes] | None = None
     complete: bool = True
     payload: bytes | None = None
+    refused: tuple[str, str] | None = None
+    """Instead of all that: why it could not be tried, code and text."""
 
 
 class ChunkEngine(Protocol):
@@ -89,16 +91,25 @@ class Twigcast:
         self._engine.add_many([*expressions, *twins])
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
+        failures: list[Failure] = []
         if not self._engine.selects:
-            return [Outcome(int(id)) for id in self._engine.match(xml)]
-        found = {int(one.id): one for one in self._engine.select(xml)}
-        made = []
+            matched = [Outcome(int(id)) for id in self._engine.match(xml, failures=failures)]
+            return matched + [refused(one) for one in failures]
+        found = {int(one.id): one for one in self._engine.select(xml, failures=failures)}
+        made = [refused(one) for one in failures]
         for number, one in found.items():
             if number >= 0:
                 twin = found.get(_twin(number))
                 nodes = one.nodes if twin is None else twin.nodes
                 made.append(Outcome(number, nodes, one.fragments, one.complete, one.payload))
         return made
+
+
+def refused(failure: Failure) -> Outcome:
+    """Without the number, which says nothing to those who hear of it: theirs is another."""
+    number, error = int(failure.id), failure.error
+    text = error.text.replace(f"the subscription {number}, ", "")
+    return Outcome(number if number >= 0 else _twin(number), refused=(error.code, text))
 
 
 def _twin(number: object) -> int:
@@ -120,15 +131,18 @@ class Lxml:
         self._tests = [_LxmlTest(s) for s in expressions if not is_transform(s.query)]
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
-        own = {} if self._own is None else {one.id: one for one in self._own.select(xml)}
+        failures: list[Failure] = []
+        own = {} if self._own is None else {one.id: one for one in self._own.select(xml, failures=failures)}
         found = [
             Outcome(int(one.id), payload=one.payload, complete=one.complete)
             for one in own.values()
             if one.fragments is None
         ]
+        untried = {one.number: one for one in map(refused, failures)}
+        found += untried.values()
         tree = Tree(parse_message(xml))
         for test in self._tests:
-            if test.holds(tree.tree):
+            if test.number not in untried and test.holds(tree.tree):
                 found.append(test.outcome(tree, self._limits, own.get(test.number)))
         return found
 

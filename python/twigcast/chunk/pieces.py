@@ -102,7 +102,8 @@ class _Wanted:
     def match(self, xml: pa.Array) -> _Result:
         failed: list[tuple[int, MessageError]] = []
         found, error = self._engine.match_units(xml, self._units, failed)
-        return {self._numbers[number] for number in found}, error, [(self._numbers[n], why) for n, why in failed]
+        untried = [(self._numbers[n], why) for n, why in failed]
+        return {self._numbers[number] for number in found}, error, untried
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,8 @@ class Pieces:
         if error is not None:  # it can be read, but is too large, say: it does not say of which expression
             failed = [(number, error) for number in self._remaining]
         for number, why in failed:
-            self.problems[number] = Undecided(number, why.code, why.text)
+            text = why.text.replace(f"the subscription {number}, ", "")  # which has another number for its subscriber
+            self.problems[number] = Undecided(number, why.code, text)
         self._pending.popleft()
         self._kernel.settle()
         self._drop(found)

@@ -265,10 +265,14 @@ class Evaluation:
 
     def _take(self, chunk: int, result: Callable[[], list[Outcome]]) -> None:
         try:
-            self._done += result()
+            for one in result():
+                if one.refused is None:
+                    self._done.append(one)
+                else:
+                    self.problems[one.number] = Undecided(one.number, *one.refused)
         except TwigcastError as error:
-            for one in self._expressions[chunk]:
-                self.problems[one.number] = Undecided(one.number, error.code, error.text)
+            for expression in self._expressions[chunk]:
+                self.problems[expression.number] = Undecided(expression.number, error.code, error.text)
 
 
 _worker: Filter | None = None

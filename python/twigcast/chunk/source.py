@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -63,10 +63,28 @@ def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
             head = file.read(size)
         return
     rest = cast("IO[bytes]", _Rest(head, file))
-    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=rest, mode="rb")) if head.startswith(GZIP) else _zstd(rest)
+    unpacked = gzip.GzipFile(fileobj=rest, mode="rb") if head.startswith(GZIP) else _zstd(rest)
     with closing(unpacked):
-        while data := unpacked.read(size):
-            yield data
+        yield from _blocks(unpacked.read1 if isinstance(unpacked, gzip.GzipFile) else unpacked.read, size)
+
+
+def _blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+    """In blocks of about that size; what there is before it breaks off, too."""
+    parts: list[bytes] = []
+    held = 0
+    try:
+        while data := read(size):
+            parts.append(data)
+            held += len(data)
+            if held >= size:
+                yield b"".join(parts)
+                parts, held = [], 0
+    except (OSError, EOFError, ValueError, zlib.error):
+        if parts:
+            yield b"".join(parts)
+        raise
+    if parts:
+        yield b"".join(parts)
 
 
 def _zstd(stream: IO[bytes]) -> IO[bytes]:

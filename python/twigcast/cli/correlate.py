@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.broker import Broker, Failure, Match
-from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read
+from twigcast.cli.inputs import Message, Unreadable, as_json, decompressed, expand, printable, read
 from twigcast.cli.options import OneOf
 from twigcast.correlate.default import StateWarning
 from twigcast.correlate.engine import STRATEGIES
@@ -189,7 +189,7 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
     output: _Lines | _Table = _Table(file) if format == "table" else _Lines()
     places = {s.id: place for place, s in enumerate(file.subscriptions)}
     matched = False
-    timed = list(_read(streams, _Clock(streams.time, broker), report))
+    timed = list(_read(streams, _Clock(streams.time, broker), broker.engine.limits.max_bytes, report))
     if streams.lateness is None:
         timed.sort(key=lambda one: one.time)
     with warnings.catch_warnings(record=True) as caught:
@@ -226,9 +226,9 @@ def _exact(time: int) -> Any:
     return Decimal(time) / SECOND
 
 
-def _read(streams: Streams, clock: _Clock, report: _Report) -> Iterator[_Timed]:
+def _read(streams: Streams, clock: _Clock, most: int, report: _Report) -> Iterator[_Timed]:
     for stream, source in streams.sources:
-        for message in read(expand([source])):
+        for message in decompressed(read(expand([source])), most):
             if isinstance(message, Unreadable):
                 report.say(f"{printable(message.name)}: unreadable: {message.reason}")
                 continue

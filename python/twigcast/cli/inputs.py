@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from twigcast.chunk.source import SourceError, unpacked
+
 # A batch is handed on at either bound: enough rows to keep Python out of the way, little enough to see progress.
 BATCH_MESSAGES = 1024
 BATCH_BYTES = 8 << 20
@@ -93,3 +95,15 @@ def as_json(value: object) -> str:
 
 def printable(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
+
+
+def decompressed(messages: Iterable[Message | Unreadable], most: int) -> Iterator[Message | Unreadable]:
+    """Compressed messages (gzip, Zstandard) as what they are; of more bytes than ``most``, enough to see that."""
+    for message in messages:
+        if isinstance(message, Message):
+            try:
+                yield Message(message.name, unpacked(message.data, most))
+            except SourceError as error:
+                yield Unreadable(message.name, error.text)
+        else:
+            yield message

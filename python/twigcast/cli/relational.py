@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import click
 import pyarrow as pa
 
-from twigcast.chunk.source import SourceError, unpacked
-from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
+from twigcast.cli.inputs import Message, as_json, batches, decompressed, expand, printable, read
 from twigcast.cli.options import OneOf
 from twigcast.cli.progress import Progress
 from twigcast.engine import Subscription, SubscriptionId
@@ -142,7 +141,7 @@ def match_relational(
         progress = Progress(len(names))
         output = Table(engine) if format == "table" else Jsonl(engine, progress)
         errors = matched = 0
-        for batch in batches(_unpacked(read(names), limits.max_bytes)):
+        for batch in batches(decompressed(read(names), limits.max_bytes)):
             found, wrong = _match(engine, batch, places)
             for row, text in wrong:
                 progress.say(f"{printable(batch[row].name)}:{text}")
@@ -155,18 +154,6 @@ def match_relational(
     finally:
         engine.close()
     ctx.exit(2 if errors else 0 if matched else 1)
-
-
-def _unpacked(messages: Iterable[Message | Unreadable], most: int) -> Iterator[Message | Unreadable]:
-    """Compressed messages as what they are."""
-    for message in messages:
-        if isinstance(message, Message):
-            try:
-                yield Message(message.name, unpacked(message.data, most))
-            except SourceError as error:
-                yield Unreadable(message.name, error.text)
-        else:
-            yield message
 
 
 def _match(

@@ -183,16 +183,24 @@ class Evaluate:
             wrong = {name: row[name].as_py() for name, _ in _WRONG}
             yield {**known, **wrong, "complete": True}
             for overfull in row["here"].as_py() or ():
-                yield {**known, "number": overfull, "reason": TOO_LARGE}
+                yield from (
+                    {**known, "number": number, "reason": TOO_LARGE} for number in _expressions(filter.scheme, overfull)
+                )
             return
         runs = tuple(zip(row["here"].as_py(), row["there"].as_py(), strict=True))
         try:
             outcomes = filter.evaluate(Fragment(chunk, row["xml"].as_py(), runs))
         except TwigcastError as error:
-            yield {**known, "number": chunk, "reason": error.code, "text": error.text}
-            return
+            refused = error.code, error.text
+            outcomes = [Outcome(number, refused=refused) for number in _expressions(filter.scheme, chunk)]
         for one in outcomes:
-            yield {**known, **one._asdict()}
+            made = one._asdict()
+            made["reason"], made["text"] = made.pop("refused") or (None, None)
+            yield {**known, **made}
+
+
+def _expressions(scheme: Scheme, chunk: int) -> list[int]:
+    return [one.number for some in scheme.fragments if some.number == chunk for one in some.expressions]
 
 
 @dataclass(frozen=True)
@@ -207,7 +215,6 @@ class MergeDocument:
         rows = table.to_pylist()
         last = max((row for row in rows if row["number"] is None), key=lambda row: row["scheme"])
         scheme = self.schemes[last["scheme"]]
-        chunks = {chunk.number: chunk for chunk in scheme.fragments}
         merge = Merge(scheme, self.limits)
         found: set[int] = set()
         missing: dict[int, tuple[str, str]] = {}
@@ -216,7 +223,7 @@ class MergeDocument:
                 continue
             if row["reason"] is not None:
                 why = (row["reason"], row["text"] or f"a part has more than {self.limits.max_bytes} bytes")
-                missing.update((e.number, why) for e in chunks[row["number"]].expressions)
+                missing[row["number"]] = why
                 continue
             names = ("number", "nodes", "fragments", "complete", "payload")
             merge.add([Outcome(*(row[name] for name in names))])
