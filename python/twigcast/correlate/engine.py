@@ -251,9 +251,9 @@ class Correlations:
 
     def _joined(self, correlation: Correlation, found: Found, copies: Copies) -> bytes | None:
         """A payload of whole elements, without a tree of their messages; None if more is asked for."""
-        parts = self._pieces[found.number] = (
-            self._pieces[found.number] if found.number in self._pieces else pieces(correlation.template)
-        )
+        if found.number not in self._pieces:
+            self._pieces[found.number] = pieces(correlation.template)
+        parts = self._pieces[found.number]
         if parts is None:
             return None
         of = dict(zip(correlation.shown, found.nodes, strict=True))
