@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "lang"))
 
 from lang_documents import document
 from lang_strategies import expressions
+from yfilter_sets import SETS, check_set
 
 NAMES = ["a", "b", "c", "d"]
 DOWN = ["child"] * 6 + ["descendant", "attribute"]
@@ -127,29 +127,7 @@ def test_many_expressions_agree_or_are_refused(exprs: list[ast.Expr], seed: int)
     check_any(exprs, seed)
 
 
-SETS = ("test_simple_paths", "test_simple_predicates", "test_nested_paths", "test_extra_selects", "test_mixed_queries")
-POSITIONS = {"test_simple_predicates": 10}
-
-
 @pytest.mark.parametrize("plan", [p if p == "unroll" else pytest.param(p, marks=pytest.mark.slow) for p in PLANS])
 @pytest.mark.parametrize("name", SETS)
 def test_yfilters_sets(shared_data: Path, name: str, plan: str) -> None:
-    """All of their queries but those that ask for positions."""
-    tests = shared_data / "yfilter-nitf" / "tests"
-    engine = RelationalEngine(plan=plan)
-    taken, refused = [], set()
-    for number, query in enumerate((tests / name / "queries.txt").read_text().splitlines(), 1):
-        try:
-            engine.check(Subscription(number, query))
-            taken.append(Subscription(number, query))
-        except QueryError:
-            assert "position" in query or any(f"[{n}]" in query for n in range(10)), query
-            refused.add(number)
-    assert len(refused) == POSITIONS.get(name, 0)
-    engine.add_many(taken)
-    documents = {path.name: path.read_bytes() for path in (tests / "xmldocs").glob("*.xml")}
-    batch = pa.record_batch({"id": list(documents), "xml": pa.array(list(documents.values()), pa.binary())})
-    result = engine.match_batch(batch)
-    found = dict(zip(result.column("id").to_pylist(), result.column("matches").to_pylist(), strict=True))
-    wanted = json.loads((tests / "expected_matches.json").read_text())[name]
-    assert found == {document: [n for n in ids if n not in refused] for document, ids in wanted.items()}
+    check_set(RelationalEngine(plan=plan), shared_data, name)

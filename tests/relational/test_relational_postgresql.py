@@ -24,6 +24,7 @@ from twigcast.relational import PLANS, RelationalEngine
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
 
 from lang_documents import document
+from yfilter_sets import SETS, check_set
 
 QUERIES = [
     "/a//b[.//c and d = '1']/@a",
@@ -38,6 +39,13 @@ QUERIES = [
     "//a//a[b]//c[d]",
     "//node()[. = 2]",
 ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("name", SETS)
+def test_yfilters_sets(postgresql_url: str, shared_data: Path, name: str, plan: str) -> None:
+    check_set(RelationalEngine(postgresql_url, plan=plan), shared_data, name)
 
 
 @pytest.mark.parametrize("plan", PLANS)

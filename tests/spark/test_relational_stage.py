@@ -17,9 +17,10 @@ from twigcast.relational import PLANS, RelationalEngine
 from twigcast.spark import Matched, RuleTables, load_rules, match_relational, match_relational_stream, save_rules
 from twigcast.spark.relational import SparkSQL
 
-sys.path.append(str(Path(__file__).parents[1] / "lang"))
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("lang", "relational")]
 
 from lang_documents import document
+from yfilter_sets import SETS, check_set
 
 QUERIES = [
     "/a//b[.//c and d = '1']/@a",
@@ -52,6 +53,13 @@ def test_as_a_database(spark: SparkSession, plan: str) -> None:
     assert engine.match_batch(batch).column("matches").to_pylist() == expected()
     engine.remove("q2")
     assert "q2" not in engine.match(MESSAGES[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("name", SETS)
+def test_yfilters_sets(spark: SparkSession, shared_data: Path, name: str, plan: str) -> None:
+    check_set(RelationalEngine(SparkSQL(spark), plan=plan), shared_data, name)
 
 
 def test_as_a_stage(spark: SparkSession) -> None:
