@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
@@ -16,10 +21,17 @@ from pyspark.sql import functions as f
 
 from twigcast.correlate.reference import evaluate
 from twigcast.correlation import SECOND
+from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.correlate import correlate, late
 from twigcast.transform.render import canonical
 
+sys.path.append(str(Path(__file__).parents[1] / "correlate"))
+
+from correlate_random import Arrivals, arrivals, queries
+
+EXAMPLES = 30 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 3
+ALL = 1000 * SECOND
 QUERIES = {
     "follow": "S/m->x[a->v][b->w] FOLLOWED BY{v = p AND w = q, 20} S/m->y[a->p][b->q]",
     "either": "S/m->x[a->v] JOIN{v = w, 3} T/n->y[.//c->w]",
@@ -65,6 +77,47 @@ def test_a_static_frame(spark: SparkSession) -> None:
     rows = stream(60)
     frame = messages(spark.createDataFrame(rows, SCHEMA)).repartition(3)
     assert found(correlate(frame, QUERIES, stream="stream", buckets=3)) == expected(rows)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_random_streams_and_queries(spark: SparkSession, tmp_path: Path, streaming: bool) -> None:
+    examples = itertools.count()
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.lists(queries(), min_size=10, max_size=20), arrivals(12), st.integers(1, 3))
+    def agree(texts: list[str], stream: Arrivals, buckets: int) -> None:
+        known = {}
+        for number, text in enumerate(texts):
+            with suppress(QueryError):
+                known[f"q{number}"] = parse_correlation(text)
+        rows = [(source, str(number), time, xml.decode()) for number, source, time, xml in stream]
+        wanted = [
+            (str(r.subscription), [str(m) for m in r.messages], canonical(r.payload))
+            for id, query in known.items()
+            for r in evaluate({id: query}, stream)
+        ]
+        folder = tmp_path / str(next(examples))
+        if streaming:
+            frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+            for at in range(0, len(rows), 5):
+                spark.createDataFrame(rows[at : at + 5], SCHEMA).coalesce(1).write.mode("append").json(
+                    str(folder / "in")
+                )
+            results = correlate(
+                messages(frame.json(str(folder / "in"))), known, stream="stream", buckets=buckets, lateness=ALL
+            )
+            writer = results.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+            writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
+            results = spark.read.parquet(str(folder / "out"))
+        else:
+            frame = messages(spark.createDataFrame(rows, SCHEMA)).repartition(3)
+            results = correlate(frame, known, stream="stream", buckets=buckets)
+        assert found(results) == sorted(wanted)
+        agreed.append(len(wanted))
+
+    agreed: list[int] = []
+    agree()
+    assert sum(agreed) >= 20
 
 
 def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
