@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from twigcast.chunk.formula import holds
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
 from twigcast.engine import Engine, Failure, Subscription
-from twigcast.errors import OptionError
+from twigcast.errors import MessageError, OptionError
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.flwr import is_transform
@@ -105,11 +105,14 @@ class Twigcast:
         return made
 
 
+def reason(error: MessageError, number: int) -> tuple[str, str]:
+    """Why an expression could not be tried, code and text; without its number, which its subscriber does not know."""
+    return error.code, error.text.replace(f"the subscription {number}, ", "")
+
+
 def refused(failure: Failure) -> Outcome:
-    """Without the number, which says nothing to those who hear of it: theirs is another."""
-    number, error = int(failure.id), failure.error
-    text = error.text.replace(f"the subscription {number}, ", "")
-    return Outcome(number if number >= 0 else _twin(number), refused=(error.code, text))
+    number = int(failure.id)
+    return Outcome(number if number >= 0 else _twin(number), refused=reason(failure.error, number))
 
 
 def _twin(number: object) -> int:

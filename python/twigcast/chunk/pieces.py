@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
+from twigcast.chunk.filter import reason
 from twigcast.chunk.scheme import Expression, Keep, Scheme
 from twigcast.engine import Engine, SubscriptionId
 from twigcast.errors import MessageError
@@ -102,8 +103,7 @@ class _Wanted:
     def match(self, xml: pa.Array) -> _Result:
         failed: list[tuple[int, MessageError]] = []
         found, error = self._engine.match_units(xml, self._units, failed)
-        untried = [(self._numbers[n], why) for n, why in failed]
-        return {self._numbers[number] for number in found}, error, untried
+        return {self._numbers[number] for number in found}, error, [(self._numbers[n], why) for n, why in failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,7 @@ class Pieces:
         if error is not None:  # it can be read, but is too large, say: it does not say of which expression
             failed = [(number, error) for number in self._remaining]
         for number, why in failed:
-            text = why.text.replace(f"the subscription {number}, ", "")  # which has another number for its subscriber
-            self.problems[number] = Undecided(number, why.code, text)
+            self.problems[number] = Undecided(number, *reason(why, number))
         self._pending.popleft()
         self._kernel.settle()
         self._drop(found)
