@@ -15,10 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from relational_random import check_expressions, check_twigs, expression_lists, seeds, twig_lists
 
 from servers import postgresql
 from twigcast import Engine, Subscription
 from twigcast.errors import TwigcastError
+from twigcast.lang import ast
 from twigcast.relational import PLANS, RelationalEngine
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
@@ -39,6 +42,36 @@ QUERIES = [
     "//a//a[b]//c[d]",
     "//node()[. = 2]",
 ]
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(twig_lists, seeds)
+def test_twigs_agree(postgresql_server: postgresql.Server, texts: list[str], seed: int) -> None:
+    check_twigs(texts, seed, postgresql_server.empty)
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(expression_lists, seeds)
+def test_expressions_agree_or_are_refused(
+    postgresql_server: postgresql.Server, exprs: list[ast.Expr], seed: int
+) -> None:
+    check_expressions(exprs, seed, postgresql_server.empty)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(twig_lists, seeds)
+def test_many_twigs_agree(postgresql_server: postgresql.Server, texts: list[str], seed: int) -> None:
+    check_twigs(texts, seed, postgresql_server.empty)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(expression_lists, seeds)
+def test_many_expressions_agree_or_are_refused(
+    postgresql_server: postgresql.Server, exprs: list[ast.Expr], seed: int
+) -> None:
+    check_expressions(exprs, seed, postgresql_server.empty)
 
 
 @pytest.mark.slow

@@ -39,6 +39,12 @@ class Server:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(statement)
 
+    def empty(self) -> str:
+        """The URL of an empty schema, which for a client is like an empty database and takes no time to make."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        self.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url('postgres')}?options=-csearch_path%3D{name}"
+
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[Server]:
@@ -92,10 +98,7 @@ def postgresql_server() -> Iterator[Server]:
 
 @pytest.fixture
 def postgresql_url(postgresql_server: Server) -> str:
-    """An empty schema of its own, which for a client is like an empty database and takes no time to make."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    postgresql_server.execute(f"CREATE SCHEMA {name}")
-    return f"{postgresql_server.url('postgres')}?options=-csearch_path%3D{name}"
+    return postgresql_server.empty()
 
 
 def _programs() -> Path | None:

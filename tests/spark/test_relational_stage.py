@@ -9,10 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from twigcast import Engine, Subscription
 from twigcast.errors import OptionError
+from twigcast.lang import ast
 from twigcast.relational import PLANS, RelationalEngine
 from twigcast.spark import Matched, RuleTables, load_rules, match_relational, match_relational_stream, save_rules
 from twigcast.spark.relational import SparkSQL
@@ -20,6 +22,7 @@ from twigcast.spark.relational import SparkSQL
 sys.path += [str(Path(__file__).parents[1] / name) for name in ("lang", "relational")]
 
 from lang_documents import document
+from relational_random import check_expressions, check_twigs, expression_lists, seeds, twig_lists
 from yfilter_sets import SETS, check_set
 
 QUERIES = [
@@ -53,6 +56,26 @@ def test_as_a_database(spark: SparkSession, plan: str) -> None:
     assert engine.match_batch(batch).column("matches").to_pylist() == expected()
     engine.remove("q2")
     assert "q2" not in engine.match(MESSAGES[0])
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(twig_lists, seeds)
+def test_twigs_agree(spark: SparkSession, texts: list[str], seed: int) -> None:
+    check_twigs(texts, seed, lambda: SparkSQL(spark))
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(twig_lists, seeds)
+def test_many_twigs_agree(spark: SparkSession, texts: list[str], seed: int) -> None:
+    check_twigs(texts, seed, lambda: SparkSQL(spark))
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(expression_lists, seeds)
+def test_many_expressions_agree_or_are_refused(spark: SparkSession, exprs: list[ast.Expr], seed: int) -> None:
+    check_expressions(exprs, seed, lambda: SparkSQL(spark))
 
 
 @pytest.mark.slow
