@@ -18,7 +18,7 @@ pub fn expand(mut bits: u64, base: u32, out: &mut Vec<u32>) {
 
 /// For each byte, the indexes of its set bits.
 #[cfg(target_arch = "x86_64")]
-static INDEXES: [[u32; 8]; 256] = {
+pub(crate) static INDEXES: [[u32; 8]; 256] = {
     let mut t = [[0u32; 8]; 256];
     let mut m = 0;
     while m < 256 {

@@ -97,8 +97,10 @@ impl Merge<'_> {
         while self.message < upto {
             let end = &mut self.ends[self.message as usize];
             let known = *end as usize - self.base;
-            self.found.extend_from_slice(&self.at_once[self.taken..known]);
-            self.taken = known;
+            if self.taken < known {
+                self.found.extend_from_slice(&self.at_once[self.taken..known]);
+                self.taken = known;
+            }
             if std::mem::take(&mut repeats) {
                 dedup(self.found, self.start);
             }

@@ -8,6 +8,7 @@
 
 pub mod bitset;
 pub mod block;
+pub mod bounds;
 pub mod candidates;
 pub mod climb;
 pub mod columns;

@@ -9,6 +9,8 @@ const LARGE: u32 = 32;
 /// The most rows that may be put off, and so the most matches that may come of it at once.
 const MOST_ROWS: usize = 1 << 22;
 const MOST_MESSAGES: u32 = 1 << 14;
+/// So many messages before memory is looked at it is asked for.
+const AHEAD: usize = 8;
 
 #[derive(Default)]
 pub struct Pending {
@@ -71,36 +73,43 @@ impl Pending {
         self.entries.truncate(len);
     }
 
-    /// Calls `select` bucket by bucket, then `each` message by message. `expect` is told of each bucket while the one
-    /// before it is being looked at.
+    /// Calls `select` bucket by bucket, then `each` message by message. `expect` is told of each bucket well before: of
+    /// a part of it, of so many parts, for each message that reaches it. To ask for all of it at once would take as long
+    /// as to wait for most of it.
     pub fn evaluate(
         &mut self,
         asked: &mut Asked,
-        expect: impl Fn(u32),
+        expect: impl Fn(u32, usize, usize),
         mut select: impl FnMut(&mut Asked, u32, Span, &mut Vec<u32>),
         mut each: impl FnMut(u32, &[u32]),
     ) {
         self.order.clear();
         self.order.extend(self.entries.iter().enumerate().map(|(i, e)| (e.bucket as u64) << 32 | i as u64));
         self.order.sort_unstable();
+        let mut group = 0..0;
         for (i, &at) in self.order.iter().enumerate() {
-            match self.order.get(i + 1) {
-                Some(next) if next >> 32 != at >> 32 => expect((next >> 32) as u32),
-                _ => {}
-            }
             // what messages ask lies in their order, not in this one
-            if let Some(&later) = self.order.get(i + 16) {
+            if let Some(&later) = self.order.get(i + 2 * AHEAD) {
                 fetch(&self.entries[later as u32 as usize]);
             }
-            if let Some(&soon) = self.order.get(i + 8) {
+            if let Some(&soon) = self.order.get(i + AHEAD) {
                 asked.expect(self.entries[soon as u32 as usize].checks);
+                if i + AHEAD >= group.end {
+                    let rest = &self.order[i + AHEAD..];
+                    let same = rest.iter().take_while(|&other| other >> 32 == soon >> 32);
+                    group = i + AHEAD..i + AHEAD + same.count();
+                }
+                expect((soon >> 32) as u32, i + AHEAD - group.start, group.len());
             }
             let entry = &mut self.entries[at as u32 as usize];
             let from = self.found.len();
             select(asked, entry.bucket, entry.checks, &mut self.found);
             entry.found = Span { start: from as u32, end: self.found.len() as u32 };
         }
-        for entry in &self.entries {
+        for (i, entry) in self.entries.iter().enumerate() {
+            if let Some(word) = self.entries.get(i + AHEAD).and_then(|e| self.found.get(e.found.start as usize)) {
+                fetch(word);
+            }
             each(entry.message, &self.found[entry.found.range()]);
         }
         self.entries.clear();

@@ -1,6 +1,7 @@
 //! What a message asks of a bucket: which of its subscriptions it satisfies, at once or together with other messages.
 
 use super::{block, Store};
+use crate::bits;
 use crate::paths::NONE;
 use crate::shapes::block::Block;
 use crate::shapes::pending::Pending;
@@ -12,6 +13,12 @@ use crate::shapes::star;
 use crate::values::constants::Constants;
 
 impl Store {
+    /// A bucket that will be asked for.
+    #[inline(always)]
+    pub fn expect(&self, bucket: u32) {
+        bits::fetch(&self.buckets[bucket as usize]);
+    }
+
     /// The items that a message must have, besides the bucket's own, to satisfy any of its subscriptions.
     #[inline]
     pub fn guards(&self, bucket: u32) -> impl Iterator<Item = u32> + '_ {
@@ -85,9 +92,11 @@ impl Store {
     /// their order, with the subscriptions that it satisfies.
     pub fn evaluate_pending(&self, constants: &Constants, scratch: &mut Scratch, each: impl FnMut(u32, &[u32])) {
         let Scratch { asked, pending, .. } = scratch;
-        let expect = |bucket: u32| {
+        let expect = |bucket: u32, part: usize, of: usize| {
             let b = &self.buckets[bucket as usize];
-            fetch(self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.form)));
+            let words = self.arena.get(b.at, self.shapes[b.shape as usize].layout.words(b.form));
+            let words = &words[..words.len().min(MOST)];
+            fetch(&words[words.len() * part / of..words.len() * (part + 1) / of]);
         };
         let select = |asked: &mut Asked, bucket, checks, out: &mut _| {
             asked.select(checks, &self.rows(bucket, constants), out);
@@ -97,17 +106,20 @@ impl Store {
     }
 }
 
-/// Asks the processor to have these words, if they are not too many, at hand soon.
+/// Words of a bucket that are asked for ahead.
+const MOST: usize = 8192;
+
+/// Asks the processor to have these words at hand soon.
+#[inline]
 fn fetch(words: &[u32]) {
-    const MOST: usize = 8192;
     #[cfg(target_arch = "x86_64")]
-    for line in words[..words.len().min(MOST)].chunks(16) {
+    for line in words.chunks(16) {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
         // SAFETY: it has no effect but on caches.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, MOST);
+    let _ = words;
 }
 
 /// Sorts the end of a list and leaves each item there once.
