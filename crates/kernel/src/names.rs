@@ -279,10 +279,10 @@ fn tag(attribute: bool, len: usize) -> u32 {
     (len as u32 & 0x3fff_ffff) | (attribute as u32) << 30
 }
 
-/// First and last eight bytes of a name (overlapping where it is shorter): with its length they identify every
-/// name of up to 16 bytes, and no load leaves the slice.
+/// First and last eight bytes of a name or value (overlapping where it is shorter): with its length they identify every
+/// one of up to 16 bytes, and no load leaves the slice.
 #[inline(always)]
-fn halves(name: &[u8]) -> (u64, u64) {
+pub(crate) fn halves(name: &[u8]) -> (u64, u64) {
     let n = name.len();
     if n >= 8 {
         let a = u64::from_le_bytes(name[..8].try_into().unwrap());

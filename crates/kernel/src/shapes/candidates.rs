@@ -23,7 +23,8 @@ pub enum Item {
 
 #[derive(Default)]
 pub struct Candidates {
-    /// By item: what it is, or where in `words` it is told what to check; and one of its guards.
+    /// By item: what it is, or where in `words` it is told what to check; and one of its guards, or the bucket that the
+    /// store checks.
     entries: Vec<(u32, u32)>,
     /// Of each bucket: the number of guards, these, a set, the number of rows, their subscriptions, and of each row the
     /// number of words that follow: a pattern, or stars. If the set has a single node, the guards decide.
@@ -63,20 +64,20 @@ impl Candidates {
     /// The message has this item. True if it is a subscription. `has`: does the message have a guard?
     #[inline(always)]
     pub fn reach(&mut self, store: &Store, item: u32, what: impl Fn(u32) -> Item, has: impl Fn(u32) -> bool) -> bool {
-        let (mut entry, guard) = self.entries[item as usize];
+        let (mut entry, mut other) = self.entries[item as usize];
         if entry == UNKNOWN {
-            entry = self.get_to_know(store, item, what(item));
+            (entry, other) = self.get_to_know(store, item, what(item));
         }
         match entry {
             SUBSCRIPTION => return true,
             GUARD => {}
             STORED => {
-                if let Item::Bucket(b) = what(item) {
-                    self.stored.push(b);
-                }
+                // another line of memory, wanted as soon as the nodes have been linked
+                store.expect(other);
+                self.stored.push(other);
             }
             // most fail here, and what else there is to check lies elsewhere in memory
-            _ if guard != NONE && !has(guard) => {}
+            _ if other != NONE && !has(other) => {}
             _ => self.reached.push(entry),
         }
         false
@@ -91,7 +92,10 @@ impl Candidates {
     /// A guard that will be asked for if the message has the item; `NONE` if none will.
     #[inline(always)]
     pub fn guard(&self, item: u32) -> u32 {
-        self.entries[item as usize].1
+        match self.entries[item as usize] {
+            (STORED, _) => NONE,
+            (_, guard) => guard,
+        }
     }
 
     /// Are there buckets to check?
@@ -155,16 +159,18 @@ impl Candidates {
     }
 
     #[cold]
-    fn get_to_know(&mut self, store: &Store, item: u32, what: Item) -> u32 {
-        let entry = match what {
-            Item::Subscription => SUBSCRIPTION,
-            Item::Guard => GUARD,
-            Item::Bucket(b) => self.compile(store, b).unwrap_or(STORED),
+    fn get_to_know(&mut self, store: &Store, item: u32, what: Item) -> (u32, u32) {
+        let known = match what {
+            Item::Subscription => (SUBSCRIPTION, NONE),
+            Item::Guard => (GUARD, NONE),
+            Item::Bucket(b) => match self.compile(store, b) {
+                None => (STORED, b),
+                Some(entry) if self.words[entry as usize] == 0 => (entry, NONE),
+                Some(entry) => (entry, self.words[entry as usize + 1]),
+            },
         };
-        let guard =
-            if entry < FIRST as u32 || self.words[entry as usize] == 0 { NONE } else { self.words[entry as usize + 1] };
-        self.entries[item as usize] = (entry, guard);
-        entry
+        self.entries[item as usize] = known;
+        known
     }
 
     /// None if the store is better at it.

@@ -20,6 +20,7 @@ pub struct NodeRec {
     v1: u32,
     /// The constant that the value is, `NO_CONSTANT`, or `UNREAD`.
     pub constant: u32,
+    place: Place,
 }
 
 pub const NO_CONSTANT: u32 = u32::MAX;
@@ -43,8 +44,6 @@ pub struct Place {
 #[derive(Default)]
 pub struct Nodes {
     pub recs: Vec<NodeRec>,
-    /// Where elements, attributes and leaves lie, if asked for.
-    places: Vec<Place>,
     /// Attribute values that are not plain, by node.
     coded: Vec<NodeIx>,
     chunks: Vec<Chunk>,
@@ -78,12 +77,11 @@ const NOWHERE: NodeIx = u32::MAX;
 impl Nodes {
     pub fn begin(&mut self) {
         self.recs.clear();
-        self.places.clear();
         self.coded.clear();
         self.chunks.clear();
         self.declaring.clear();
-        self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0, constant: UNREAD });
-        self.places.push(Place { start: 0, end: 0 });
+        let place = Place { start: 0, end: 0 };
+        self.recs.push(NodeRec { sym: NO_SYM, parent: 0, end: 0, v0: 0, v1: 0, constant: UNREAD, place });
         self.cur = 0;
         self.open_text = false;
         self.recent = (NOWHERE, NO_CONSTANT);
@@ -95,8 +93,8 @@ impl Nodes {
         self.open_text = false;
         let ix = self.recs.len() as NodeIx;
         let at = self.chunks.len() as u32;
-        self.recs.push(NodeRec { sym, parent: self.cur, end: 0, v0: at, v1: at, constant: UNREAD });
-        self.places.push(Place { start, end: start });
+        let place = Place { start, end: start };
+        self.recs.push(NodeRec { sym, parent: self.cur, end: 0, v0: at, v1: at, constant: UNREAD, place });
         self.cur = ix;
         ix
     }
@@ -111,8 +109,7 @@ impl Nodes {
         self.open_text = false;
         let (end, chunks) = (self.recs.len() as u32, self.chunks.len() as u32);
         let r = &mut self.recs[self.cur as usize];
-        (r.end, r.v1) = (end, chunks);
-        self.places[self.cur as usize].end = past;
+        (r.end, r.v1, r.place.end) = (end, chunks, past);
         self.cur = r.parent;
     }
 
@@ -260,8 +257,8 @@ impl Nodes {
     pub fn leaf(&mut self, sym: Sym, value: (u32, u32), place: Place, plain: bool) -> NodeIx {
         self.open_text = false;
         let ix = self.recs.len() as NodeIx;
-        self.recs.push(NodeRec { sym, parent: self.cur, end: ix + 1, v0: value.0, v1: value.1, constant: UNREAD });
-        self.places.push(place);
+        let (parent, end, (v0, v1)) = (self.cur, ix + 1, value);
+        self.recs.push(NodeRec { sym, parent, end, v0, v1, constant: UNREAD, place });
         if !plain {
             self.coded.push(ix);
         }
@@ -291,14 +288,13 @@ impl Nodes {
         self.chunks.push(Chunk { start, end, plain, cdata });
         if self.open_text {
             let last = self.recs.len() - 1;
-            self.recs[last].v1 = at + 1;
-            self.places[last].end = end;
+            (self.recs[last].v1, self.recs[last].place.end) = (at + 1, end);
             return false;
         }
         self.open_text = true;
         let ix = self.recs.len() as NodeIx;
-        self.recs.push(NodeRec { sym: TEXT, parent: self.cur, end: ix + 1, v0: at, v1: at + 1, constant: UNREAD });
-        self.places.push(Place { start, end });
+        let (parent, place) = (self.cur, Place { start, end });
+        self.recs.push(NodeRec { sym: TEXT, parent, end: ix + 1, v0: at, v1: at + 1, constant: UNREAD, place });
         true
     }
 
@@ -332,7 +328,7 @@ impl Nodes {
     }
 
     pub fn place(&self, n: NodeIx) -> Place {
-        self.places[n as usize]
+        self.recs[n as usize].place
     }
 
     pub fn len(&self) -> usize {
@@ -345,8 +341,21 @@ impl Nodes {
 
     /// The string-value of a node; of an open element, as far as it is read. `scratch` holds it where it is not
     /// one run of plain bytes.
-    #[inline]
+    #[inline(always)]
     pub fn value<'a>(&self, src: &'a [u8], n: NodeIx, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        // an element with one run of plain bytes: by far the commonest
+        let r = &self.recs[n as usize];
+        let to = if r.end == 0 { self.chunks.len() as u32 } else { r.v1 };
+        if is_element(r.sym) && to == r.v0 + 1 {
+            let c = &self.chunks[r.v0 as usize];
+            if c.plain {
+                return &src[c.start as usize..c.end as usize];
+            }
+        }
+        self.any_value(src, n, scratch)
+    }
+
+    fn any_value<'a>(&self, src: &'a [u8], n: NodeIx, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let r = &self.recs[n as usize];
         if is_attribute(r.sym) && n != 0 || !(is_element(r.sym) || r.sym == TEXT || n == 0) {
             let raw = &src[r.v0 as usize..r.v1 as usize];

@@ -3,7 +3,7 @@
 //! the constants of all subscriptions of a bucket is then checked column by column (`rows`).
 
 use super::block::Place;
-use super::nodes::NodeIx;
+use super::nodes::{NodeIx, Nodes};
 use super::program::{Node, Op, Pred, Test as NodeTest, Twig, Value};
 use super::rows::{Asked, Check, Mark, Span, Test};
 use super::search::{length, normalize_space, GaveUp, Message, Search};
@@ -243,11 +243,14 @@ impl Star {
                 return Ok(false);
             }
         }
-        scratch.children.clear();
-        scratch.children.resize(self.arms.len(), Child::None);
         scratch.fixed.clear();
-        if self.arms.iter().any(|arm| arm.child != NO_SYM) {
-            let recs = &message.nodes.recs;
+        scratch.children.clear();
+        let nodes = message.nodes;
+        scratch.children.extend(self.arms.iter().map(|arm| nodes.only_child(centre, arm.child)));
+        if scratch.children.contains(&Child::Many) {
+            // children may have the names of others: look at each
+            scratch.children.fill(Child::None);
+            let recs = &nodes.recs;
             let (mut n, end) = (centre + 1, recs[centre as usize].end);
             while n < end {
                 let r = &recs[n as usize];
@@ -308,6 +311,20 @@ enum Child {
     Many,
 }
 
+impl Nodes {
+    /// The child of a name that at most one node has; of others, `Many` for all that is known.
+    #[inline(always)]
+    fn only_child(&self, parent: NodeIx, name: Sym) -> Child {
+        let first = self.first_of(name);
+        match self.count_of(name) {
+            0 => Child::None,
+            1 if self.recs[first as usize].parent != parent => Child::None,
+            1 => Child::One(first),
+            _ => Child::Many,
+        }
+    }
+}
+
 impl Arm {
     fn new(value: Value) -> Arm {
         let child = match &value {
@@ -331,6 +348,10 @@ impl Arm {
         asked: &mut Asked,
     ) -> Result<Values, GaveUp> {
         let mark = asked.mark();
+        if let Child::One(n) = child {
+            self.add(message.nodes.value(message.src, n, bytes), message, asked);
+            return Ok(asked.values_since(mark));
+        }
         let (twig, first, normalize) = match &self.value {
             Value::Count(twig) => {
                 let count = search.collect(twig, centre, &[])?.len();
@@ -342,26 +363,13 @@ impl Arm {
             }
         };
         let mut add = |raw: &[u8]| {
-            let normal;
-            let s = if normalize {
-                normal = normalize_space(raw);
-                &normal
+            if normalize {
+                self.add(&normalize_space(raw), message, asked);
             } else {
-                raw
-            };
-            if self.as_number {
-                let counted = matches!(self.value, Value::Length { .. });
-                asked.numbers.push(if counted { length(s) } else { number(s) });
-            }
-            if self.as_string {
-                asked.strings.push(message.constants.find(s).unwrap_or(u32::MAX));
-            }
-            if self.as_text {
-                asked.add_text(s);
+                self.add(raw, message, asked);
             }
         };
         match child {
-            Child::One(n) => add(message.nodes.value(message.src, n, bytes)),
             Child::None if self.child != NO_SYM => {}
             _ if twig.nodes.is_empty() => add(message.nodes.value(message.src, centre, bytes)),
             _ if !first => search.each(twig, centre, |n| add(message.nodes.value(message.src, n, bytes)))?,
@@ -373,6 +381,20 @@ impl Arm {
         }
         Ok(asked.values_since(mark))
     }
+
+    #[inline]
+    fn add(&self, value: &[u8], message: Message<'_>, asked: &mut Asked) {
+        if self.as_number {
+            let counted = matches!(self.value, Value::Length { .. });
+            asked.numbers.push(if counted { length(value) } else { number(value) });
+        }
+        if self.as_string {
+            asked.strings.push(message.constants.find(value).unwrap_or(u32::MAX));
+        }
+        if self.as_text {
+            asked.add_text(value);
+        }
+    }
 }
 
 impl Asked {
@@ -382,6 +404,7 @@ impl Asked {
     }
 
     /// What the values ask of each constant.
+    #[inline(always)] // so that a check is written where it is to lie, and not copied there
     fn test(&mut self, ask: Ask, values: Values) -> Verdict {
         let (numbers, strings) = (&mut self.numbers[values.numbers.range()], &mut self.strings[values.strings.range()]);
         let known = numbers.iter().copied().filter(|v| !v.is_nan());

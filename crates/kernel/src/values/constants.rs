@@ -1,7 +1,7 @@
 //! The constants that subscriptions compare with, numbered, so that a value of a message is looked up once and then
 //! compared as a number.
 
-use crate::names::{number_value, string_value, Sym, VALUE};
+use crate::names::{halves, number_value, string_value, Sym, VALUE};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 
@@ -11,7 +11,8 @@ pub type StrId = u32;
 #[derive(Default)]
 pub struct Constants {
     bytes: Vec<u8>,
-    spans: Vec<(u32, u32)>,
+    /// Where each string ends; it begins where the one before it does.
+    ends: Vec<u32>,
     strings: HashTable<StrId>,
     /// Bytes of the longest string: most values that are none of them are longer.
     longest: usize,
@@ -19,24 +20,29 @@ pub struct Constants {
     number_ids: HashMap<u64, u32>,
 }
 
+/// A multiply per sixteen bytes; short values dominate.
+#[inline(always)]
 fn hash(b: &[u8]) -> u64 {
-    // Short values dominate: a multiply per eight bytes, with the length mixed in.
     let mut h = b.len() as u64 ^ 0x9e37_79b9_7f4a_7c15;
-    let mut chunks = b.chunks_exact(8);
-    for c in &mut chunks {
-        h = fold(h, u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]));
+    let (whole, last) = b.split_at(b.len().saturating_sub(1) / 16 * 16);
+    for c in whole.as_chunks::<16>().0 {
+        let (x, y) = halves(c);
+        h = fold(h ^ x, y);
     }
-    let mut last = 0u64;
-    for &c in chunks.remainder() {
-        last = last << 8 | c as u64;
-    }
-    fold(h, last)
+    let (x, y) = halves(last);
+    fold(h ^ x, y)
 }
 
 #[inline(always)]
-fn fold(h: u64, x: u64) -> u64 {
-    let m = (h ^ x) as u128 * 0xd6e8_feb8_6659_fd93_u128;
+fn fold(x: u64, y: u64) -> u64 {
+    let m = x as u128 * (y ^ 0xd6e8_feb8_6659_fd93) as u128;
     (m as u64) ^ ((m >> 64) as u64)
+}
+
+/// Are they the same? Short ones are compared without a call.
+#[inline(always)]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && if a.len() <= 16 { halves(a) == halves(b) } else { a == b }
 }
 
 impl Constants {
@@ -44,26 +50,26 @@ impl Constants {
         if let Some(id) = self.find(s) {
             return id;
         }
-        let id = self.spans.len() as u32;
+        let id = self.ends.len() as u32;
         self.longest = self.longest.max(s.len());
-        self.spans.push((self.bytes.len() as u32, s.len() as u32));
         self.bytes.extend_from_slice(s);
-        let (spans, bytes) = (&self.spans, &self.bytes);
-        self.strings.insert_unique(hash(s), id, |&id| hash(slice(spans, bytes, id)));
+        self.ends.push(self.bytes.len() as u32);
+        let (ends, bytes) = (&self.ends, &self.bytes);
+        self.strings.insert_unique(hash(s), id, |&id| hash(slice(ends, bytes, id)));
         id
     }
 
     /// Strings that lie one after another in `bytes`, and numbers; all distinct.
     pub fn open(bytes: &[u8], lens: &[u32], numbers: Vec<u64>) -> Result<Constants, &'static str> {
-        let mut spans = Vec::with_capacity(lens.len());
+        let mut ends = Vec::with_capacity(lens.len());
         let mut strings = HashTable::with_capacity(lens.len());
         let mut at = 0u32;
         for (id, &len) in lens.iter().enumerate() {
             let end = at.checked_add(len).filter(|&end| end as usize <= bytes.len()).ok_or("a string out of place")?;
             let s = &bytes[at as usize..end as usize];
-            spans.push((at, len));
-            let spans = &spans;
-            match strings.entry(hash(s), |&x| slice(spans, bytes, x) == s, |&x| hash(slice(spans, bytes, x))) {
+            ends.push(end);
+            let ends = &ends;
+            match strings.entry(hash(s), |&x| slice(ends, bytes, x) == s, |&x| hash(slice(ends, bytes, x))) {
                 Entry::Occupied(_) => return Err("a string that is there twice"),
                 Entry::Vacant(free) => free.insert(id as StrId),
             };
@@ -79,14 +85,14 @@ impl Constants {
             return Err("text after the last string");
         }
         let longest = lens.iter().max().map_or(0, |&len| len as usize);
-        Ok(Constants { bytes: bytes.to_vec(), spans, strings, longest, numbers, number_ids })
+        Ok(Constants { bytes: bytes.to_vec(), ends, strings, longest, numbers, number_ids })
     }
 
     /// Is this the symbol of a constant?
     pub fn has_value(&self, sym: Sym) -> bool {
         let known =
             |n: usize, symbol: fn(u32) -> Sym| (sym & !VALUE) >> 2 < n as u32 && symbol((sym & !VALUE) >> 2) == sym;
-        known(self.spans.len(), string_value) || known(self.numbers.len(), number_value)
+        known(self.ends.len(), string_value) || known(self.numbers.len(), number_value)
     }
 
     /// The number of a string that some subscription compares with.
@@ -95,12 +101,12 @@ impl Constants {
         if s.len() > self.longest {
             return None;
         }
-        self.strings.find(hash(s), |&id| self.get(id) == s).copied()
+        self.strings.find(hash(s), |&id| same(self.get(id), s)).copied()
     }
 
     #[inline]
     pub fn get(&self, id: StrId) -> &[u8] {
-        slice(&self.spans, &self.bytes, id)
+        slice(&self.ends, &self.bytes, id)
     }
 
     pub fn intern_number(&mut self, x: f64) -> u32 {
@@ -123,15 +129,15 @@ impl Constants {
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.ends.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.ends.is_empty()
     }
 
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.spans.len() as u32).map(|id| self.get(id))
+        (0..self.ends.len() as u32).map(|id| self.get(id))
     }
 
     pub fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
@@ -143,7 +149,7 @@ impl Constants {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.spans.capacity() * 8 + self.strings.capacity() * 5 + self.numbers.capacity() * 24
+        self.bytes.capacity() + self.ends.capacity() * 4 + self.strings.capacity() * 5 + self.numbers.capacity() * 24
     }
 }
 
@@ -152,7 +158,8 @@ fn canonical(x: f64) -> u64 {
     (x + 0.0).to_bits()
 }
 
-fn slice<'a>(spans: &[(u32, u32)], bytes: &'a [u8], id: StrId) -> &'a [u8] {
-    let (start, len) = spans[id as usize];
-    &bytes[start as usize..(start + len) as usize]
+#[inline(always)]
+fn slice<'a>(ends: &[u32], bytes: &'a [u8], id: StrId) -> &'a [u8] {
+    let start = if id == 0 { 0 } else { ends[id as usize - 1] };
+    &bytes[start as usize..ends[id as usize] as usize]
 }

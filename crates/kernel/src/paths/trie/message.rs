@@ -180,7 +180,10 @@ impl Trie {
         noted.clear();
         for &n in &*visited {
             let h = &self.hot[n as usize];
-            noted.extend_from_slice(&self.intervals[h.i0 as usize..h.i1 as usize]);
+            match &self.intervals[h.i0 as usize..h.i1 as usize] {
+                [one] => noted.push(*one), // many have one, which is not worth a call
+                all => noted.extend_from_slice(all),
+            }
             if h.flags & flag::EXTRA != 0 {
                 noted.extend_from_slice(&self.extra[&n]);
             }

@@ -15,7 +15,7 @@ const EXTRA_BYTES: usize = 24;
 impl Trie {
     /// Brings the cache up to the index. Between messages only.
     pub fn sync(&mut self, index: &PathIndex) {
-        let full = self.bytes() > self.cap && self.refused > REFUSALS;
+        let full = self.refused > REFUSALS && self.bytes() > self.cap;
         let stale =
             self.generation != index.generation() || self.laminar.dead_count() > 1024 + self.laminar.len() / 2 || full;
         let changes = if stale { None } else { index.since(self.version) };
