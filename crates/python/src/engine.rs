@@ -9,7 +9,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray,
     StructArray, UInt32Array, UInt8Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -495,38 +495,55 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// What was wrong with the rows of a column. Most have nothing wrong, and take nothing until the end.
 #[derive(Default)]
 pub(crate) struct Errors {
-    valid: Vec<bool>,
-    code: StringBuilder,
-    line: UInt32Builder,
-    column: UInt32Builder,
-    offset: UInt64Builder,
-    text: StringBuilder,
+    rows: usize,
+    found: Vec<(usize, XmlError)>,
 }
 
 impl Errors {
+    #[inline]
     pub(crate) fn push(&mut self, error: Option<XmlError>) {
-        self.valid.push(error.is_some());
-        let e = error.as_ref();
-        self.code.append_option(e.map(|e| e.code));
-        self.line.append_option(e.map(|e| e.line));
-        self.column.append_option(e.map(|e| e.column));
-        self.offset.append_option(e.map(|e| e.offset));
-        self.text.append_option(e.map(|e| &*e.message));
+        if let Some(error) = error {
+            self.found.push((self.rows, error));
+        }
+        self.rows += 1;
     }
 
-    pub(crate) fn finish(mut self) -> ArrayRef {
+    pub(crate) fn finish(self) -> ArrayRef {
+        let (mut code, mut text) = (StringBuilder::new(), StringBuilder::new());
+        let (mut line, mut column, mut offset) = (UInt32Builder::new(), UInt32Builder::new(), UInt64Builder::new());
+        let mut valid = NullBufferBuilder::new(self.rows);
+        let mut row = 0;
+        // each error after the rows before it that have none, and at last the rows that are left
+        for (at, error) in self.found.iter().map(|(at, e)| (*at, Some(e))).chain([(self.rows, None)]) {
+            let good = at - row;
+            code.append_nulls(good);
+            line.append_nulls(good);
+            column.append_nulls(good);
+            offset.append_nulls(good);
+            text.append_nulls(good);
+            valid.append_n_nulls(good);
+            let Some(e) = error else { break };
+            code.append_value(e.code);
+            line.append_value(e.line);
+            column.append_value(e.column);
+            offset.append_value(e.offset);
+            text.append_value(&e.message);
+            valid.append_non_null();
+            row = at + 1;
+        }
         let columns: Vec<(&str, ArrayRef)> = vec![
-            ("code", Arc::new(self.code.finish())),
-            ("line", Arc::new(self.line.finish())),
-            ("column", Arc::new(self.column.finish())),
-            ("offset", Arc::new(self.offset.finish())),
-            ("text", Arc::new(self.text.finish())),
+            ("code", Arc::new(code.finish())),
+            ("line", Arc::new(line.finish())),
+            ("column", Arc::new(column.finish())),
+            ("offset", Arc::new(offset.finish())),
+            ("text", Arc::new(text.finish())),
         ];
         let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
         let arrays = columns.into_iter().map(|c| c.1).collect();
-        Arc::new(StructArray::new(fields, arrays, Some(NullBuffer::from(self.valid))))
+        Arc::new(StructArray::new(fields, arrays, valid.finish()))
     }
 }
 

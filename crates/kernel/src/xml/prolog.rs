@@ -37,9 +37,16 @@ pub(super) fn has_declaration(src: &[u8], start: usize) -> bool {
     src[start..].starts_with(b"<?xml") && is_space(at(src, start + 5))
 }
 
+/// Says nothing that matters, and says it in front of most short messages.
+const COMMONEST: &[u8] = br#"<?xml version="1.0"?>"#;
+
 /// Reads the XML declaration at `start` (XML 1.0 §2.8), where `has_declaration`.
 pub(super) fn declaration(src: &[u8], start: usize) -> Result<Declaration> {
     let mut read = Declaration::default();
+    if src[start..].starts_with(COMMONEST) {
+        read.end = start + COMMONEST.len();
+        return Ok(read);
+    }
     let mut i = start + 5;
     let mut next = 0; // which of version, encoding, standalone may come
     loop {
@@ -110,6 +117,9 @@ pub(super) fn misc(
     let mut i = start;
     loop {
         i = skip_space(src, i);
+        if at(src, i) != b'<' || !matches!(at(src, i + 1), b'!' | b'?') {
+            return Ok(i);
+        }
         let rest = &src[i..];
         let comment = rest.starts_with(b"<!--");
         if comment || rest.starts_with(b"<?") {
