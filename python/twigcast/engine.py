@@ -417,11 +417,12 @@ class Engine:
         return xml, rejected
 
     def match_units(
-        self, xml: pa.Array, units: _kernel.Units, failed: list[tuple[int, MessageError]]
+        self, xml: pa.Array, units: _kernel.Units, free: int, failed: list[tuple[int, MessageError]]
     ) -> tuple[list[int], MessageError | None]:
         """The numbers of the filters that some unit of a document satisfies, or what lies between them, and why it
-        cannot be read. The document is the first of a column. What could not be tried goes to ``failed``."""
-        numbers, error = units.match_one(xml, self._limits)
+        cannot be read. The document is the first of a column; its outermost ``free`` elements are no units. What could
+        not be tried goes to ``failed``."""
+        numbers, error = units.match_one(xml, free, self._limits)
         if error is not None:
             return [], error_of(error)
         if self._residuals:

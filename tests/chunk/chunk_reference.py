@@ -3,6 +3,7 @@ run on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from random import Random
@@ -40,27 +41,45 @@ def fragments(scheme: Scheme, xml: bytes, batch: int | None = None) -> Iterator[
             yield _Cutter(tree, chunk.number, full, bare).fragment()
 
 
+_TOKEN = re.compile(r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<[^>]*>|[^<]+", re.DOTALL)
+
+
 def pieces(units: list[Keep], xml: bytes, random: Random) -> Iterator[bytes]:
-    """The document cut anywhere but inside the elements that ``units`` find."""
-    tree = Tree(parse(xml))
-    blocks: list[tuple[etree._Element, bool]] = []
-    inside: set[etree._Element] = set()
-    for one in tree.tree.getroot().iter(etree.Element):
-        if one.getparent() in inside:
-            inside.add(one)
-        else:
-            full = any(found(unit.steps, path_of(one)) for unit in units)
-            blocks.append((one, full))
-            inside.update([one] if full else [])
-    at = 0
-    while at < len(blocks):
-        some = blocks[at : at + random.randint(1, 4)]
-        at += len(some)
-        yield (
-            _Cutter(tree, 0, [one for one, full in some if full], [one for one, full in some if not full])
-            .fragment()
-            .xml
-        )
+    """The document (one of ``chunk_random``) cut anywhere between tags but inside the elements that ``units`` find."""
+    tags: list[str] = []
+    path: list[Name] = []
+    whole = 0
+    made: list[str] = []
+    for token in _TOKEN.findall(xml.decode()):
+        is_tag = token[0] == "<" and token[1] not in "!?"
+        if is_tag and token[1] != "/" and path and not whole and random.random() < 0.5:
+            yield "".join([*made, *ends(tags)]).encode()
+            made = [*tags]
+        made.append(token)
+        if not is_tag:
+            continue
+        if token[1] == "/":
+            tags.pop()
+            path.pop()
+            whole = max(0, whole - 1)
+            if path and not whole and random.random() < 0.5:
+                yield "".join([*made, *ends(tags)]).encode()
+                made = [*tags]
+            continue
+        prefix, _, local = name_in(token).rpartition(":")
+        tags.append(token)
+        path.append(("urn:n" if prefix else "", local))
+        if whole or any(found(unit.steps, tuple(path)) for unit in units):
+            whole += 1
+    yield "".join(made).encode()
+
+
+def name_in(tag: str) -> str:
+    return re.split(r"[\s>]", tag[1:], maxsplit=1)[0]
+
+
+def ends(tags: list[str]) -> list[str]:
+    return [f"</{name_in(tag)}>" for tag in reversed(tags)]
 
 
 def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | None = None) -> list[Selected]:

@@ -127,7 +127,7 @@ def check_units(seed: int) -> None:
         xml = document(random)
         for text in (xml, b"<?xml version='1.0'?>" + xml):
             untried: list[Any] = []
-            numbers, error = made.engine.match_units(pa.array([text], pa.large_binary()), units, untried)
+            numbers, error = made.engine.match_units(pa.array([text], pa.large_binary()), units, 0, untried)
             assert error is None
             failures: list[Failure] = []
             found = {made.expressions[n].number for n in numbers}

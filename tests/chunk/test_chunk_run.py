@@ -36,7 +36,7 @@ def run(scheme: Scheme, xml: bytes, *, block: int = 1 << 20, plain: Scheme | Non
     return match(lambda: pieces(xml, block), schemes.__getitem__, Options(**options))  # type: ignore[arg-type]
 
 
-def canonical(found: Iterable[Selected]) -> list[object]:
+def canonical(found: Iterable[Selected]) -> list[tuple[object, ...]]:
     return [(one.id, one.nodes, one.fragments and [*map(_c14n, one.fragments)], one.complete) for one in found]
 
 
@@ -106,6 +106,55 @@ def test_selected_nodes_are_too(seed: int) -> None:
 @settings(max_examples=500, deadline=None)
 def test_many(seed: int, results: bool) -> None:
     check(seed, results=results)
+    check_too_large(seed)
+    check_broken(seed)
+
+
+def check_too_large(seed: int) -> None:
+    """Whatever of a document may not be cut but is too large: what is told is right, and the rest undecided."""
+    random = Random(seed)
+    subs = subscriptions(Queries(random, NAMES, "a", steady=random.random() < 0.8), 8, results=random.random() < 0.3)
+    xml = document(random)
+    expected = canonical(unchunked(subs, xml))
+    scheme = prepare(subs, namespaces=NAMESPACES, chunks=random.randint(0, 3))
+    most = random.choice((100, 300, 1_000))
+    block, window = random.choice((1, 7, 64, 10_000)), random.choice((1, 17, 10_000))
+    options = {"limits": Limits(max_bytes=most), "batch_bytes": random.choice((1, 50, 200))}
+    report = run(scheme, xml, block=block, window=window, jobs=random.randint(1, 2), **options)
+    if report.error is not None:  # what goes with every part may be too large, too
+        assert isinstance(report.error, MessageError) and report.error.code == "limit-size"
+        return
+    open = {one.id for one in report.undecided} | {one.id for one in report.answers if not one.complete}
+    whole = [one for one in report.answers if one.complete]
+    assert canonical(whole) == [one for one in expected if one[0] not in open], seed
+
+
+@given(SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_too_large_to_be_whole_spoils_nothing_else(seed: int) -> None:
+    check_too_large(seed)
+
+
+def check_broken(seed: int) -> None:
+    """What a subscription gets of a broken document is the same whatever others there are."""
+    random = Random(seed)
+    subs = subscriptions(Queries(random, NAMES, "a", steady=random.random() < 0.8), 6, results=False)
+    xml = document(random)
+    at = random.randrange(len(xml))
+    xml = xml[:at] + random.choice((b"", b"<", b"</x>", b"&", b"<!--")) + random.choice((b"", xml[at:]))
+    batch, block = random.choice((1, 50, 200, 10_000)), random.choice((1, 7, 64, 10_000))
+    options = {"block": block, "batch_bytes": batch}
+    together = run(prepare(subs, namespaces=NAMESPACES, chunks=2), xml, **options)
+    for one in subs:
+        alone = run(prepare([one], namespaces=NAMESPACES, chunks=2), xml, **options)
+        assert repr(alone.error) == repr(together.error)
+        assert [a.id for a in alone.answers] == [a.id for a in together.answers if a.id == one.id], (seed, one.query)
+
+
+@given(SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_of_a_broken_document_each_gets_the_same_alone(seed: int) -> None:
+    check_broken(seed)
 
 
 @given(SEEDS)
@@ -201,6 +250,30 @@ def test_a_part_that_is_too_large_leaves_its_subscriptions_undecided() -> None:
     report = run(prepare(subs, chunks=2), DB, batch_bytes=100, max_fragment=200)
     assert [(one.id, one.code) for one in report.undecided] == [("many", "fragment-too-large")]
     assert [one.id for one in report.answers] == [0, 1, 2, 3, 4, "few"]
+
+
+def test_one_that_needs_all_of_the_document_is_found_in_a_part_or_undecided() -> None:
+    """They all take the document element whole, which is too large; the others must not suffer."""
+    queries = {"found": "//*[@id][n]", "unsure": "//*[n][q]", "value": "//*[. = 'x7']", "not": "//*[not(s)]"}
+    subs = [*SUBS, *(Subscription(id, query) for id, query in queries.items())]
+    for jobs in (1, 2):
+        report = run(prepare(subs, chunks=2), DB, limits=Limits(max_bytes=400), batch_bytes=100, jobs=jobs)
+        assert [one.id for one in report.answers] == [0, 1, 2, 3, 4, "found"]
+        assert [(one.id, one.code) for one in report.undecided] == [
+            (id, "fragment-too-large") for id in ("unsure", "value", "not")
+        ]
+
+
+def test_deep_documents_with_long_tags_take_no_more_time_than_others() -> None:
+    """Each element takes the last one whole, and every part has the tags of all that are open."""
+    deep = b"".join(b"<b k='%s'>" % (b"x" * 500) for _ in range(500))
+    xml = b"<a>" + deep + b"<c>1</c>" * 200_000 + b"</b>" * 500 + b"</a>"
+    subs = [Subscription(i, query) for i, query in enumerate(("//b[c = 2]", "//c", "//*[d]", "//b[not(c)]"))]
+    report = run(prepare(subs, chunks=2), xml, limits=Limits(max_bytes=300_000))
+    assert report.error is not None and "the tags of open elements" in str(report.error)
+    report = run(prepare(subs, chunks=2), xml, limits=Limits(max_bytes=1_200_000))
+    assert report.error is None
+    assert [one.id for one in report.answers] == [1]
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,9 @@ impl Chunker {
 #[pyclass(module = "twigcast._kernel")]
 pub struct Pieces(pieces::Pieces);
 
-/// Number, XML as an Arrow array of one, start and end of its content, and whether it may have been cut wrongly.
-type Piece = (u64, ArrowData, usize, usize, bool);
+/// Number, XML as an Arrow array of one, start and end of its content, whether it may have been cut wrongly, how many
+/// elements are open around it, and the units, by number, that are cut through at its end.
+type Piece = (u64, ArrowData, usize, usize, bool, usize, Vec<usize>);
 
 #[pymethods]
 impl Pieces {
@@ -175,7 +176,8 @@ impl Pieces {
         max_total: u64,
     ) -> PyResult<Pieces> {
         let mut names = Names::new();
-        let keeps = units.into_iter().map(|steps| keep(&mut names, 0, true, steps)).collect::<PyResult<_>>()?;
+        let units = units.into_iter().enumerate();
+        let keeps = units.map(|(number, steps)| keep(&mut names, number, true, steps)).collect::<PyResult<_>>()?;
         let settings = pieces::Settings { limits: self::limits(limits)?, window, max_total, target: target.max(1) };
         Ok(Pieces(pieces::Pieces::new(names, keeps, settings)))
     }
@@ -188,6 +190,10 @@ impl Pieces {
         py.detach(|| self.0.finish());
     }
 
+    fn break_off(&mut self, py: Python<'_>) {
+        py.detach(|| self.0.break_off());
+    }
+
     fn take(&mut self) -> Vec<Piece> {
         let ready = self.0.take().into_iter();
         ready
@@ -195,7 +201,7 @@ impl Pieces {
                 let ends = ScalarBuffer::from(vec![0, piece.xml.len() as i64]);
                 let (start, end) = piece.content;
                 let array = LargeBinaryArray::new(OffsetBuffer::new(ends), Buffer::from_vec(piece.xml), None);
-                (piece.number, export(Arc::new(array)), start, end, piece.guessed)
+                (piece.number, export(Arc::new(array)), start, end, piece.guessed, piece.around, piece.parted)
             })
             .collect()
     }
@@ -235,12 +241,14 @@ impl Units {
     }
 
     /// The numbers of the subscriptions that some unit of the document satisfies, or what lies between units, ascending,
-    /// or why it cannot be read. The document is the first of an Arrow column.
-    #[pyo3(signature = (column, limits=None))]
+    /// or why it cannot be read. The document is the first of an Arrow column. Of its elements, the outermost `free` are
+    /// no units.
+    #[pyo3(signature = (column, free=0, limits=None))]
     fn match_one(
         &self,
         py: Python<'_>,
         column: &Bound<'_, PyAny>,
+        free: usize,
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(Vec<u32>, Option<Error>)> {
         let limits = self::limits(limits)?;
@@ -253,8 +261,8 @@ impl Units {
             let taken = idle().pop();
             let mut units = taken.unwrap_or_else(|| matcher::Units::new(self.units.clone()));
             let mut out = vec![];
-            let read =
-                engine.with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, &mut out));
+            let read = engine
+                .with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, free, &mut out));
             idle().push(units);
             (out, read.err().map(error))
         }))

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from twigcast.chunk.downward import Raw
 from twigcast.chunk.scheme import Keep, Path
-from twigcast.lang.canon import branch_of, uses_position
+from twigcast.lang.canon import branch_of, tests_any, twig_of, uses_position
 from twigcast.pattern import And, Compare, Count, Exists, Match, Node, Not, Or, Predicate, Step, Twig
 
+_LEAVES = ("text", "comment", "pi")
 _ANYWHERE = Step("descendant", "element")
 
 
@@ -80,6 +81,8 @@ def unit(twig: Twig) -> tuple[Keep, ...] | None:
             return ()
         if counts and node.step.axis != "child":
             return None
+        if not counts and (node.step.kind in _LEAVES or (node is twig.nodes[-1] and _is_any(node))):
+            return ()  # all of a text is in one piece, with the tags around it
         if not counts and node.step.kind == "element":
             steps = (*steps, node.step)
             if all(map(on_tag, node.filters)):
@@ -87,6 +90,37 @@ def unit(twig: Twig) -> tuple[Keep, ...] | None:
         is_root = len(steps) == 1 and steps[0].axis == "child"
         return (Keep(steps, True),) if steps and not is_root else None
     return ()
+
+
+def _is_any(node: Node) -> bool:
+    return node.step.kind == "node" and not node.filters
+
+
+def whole(twig: Twig) -> tuple[Keep, ...] | None:
+    """The elements that must not be parted, for ``twig`` to hold for a document if it holds for a part: those whose
+    values it compares. None: more of the document may change that it holds."""
+    try:
+        return tuple(one for one in keeps(twig) if one.subtree) if _only_gains(twig) else None
+    except NeedsDocument:
+        return None
+
+
+def _only_gains(what: Twig | Predicate) -> bool:
+    """Whether it goes on to hold when nodes are added to the document."""
+    match what:
+        case Twig(nodes):
+            return all(_only_gains(one) for node in nodes for one in node.filters)
+        case And(terms) | Or(terms):
+            return all(map(_only_gains, terms))
+        case Exists(twig):
+            return _only_gains(twig)
+        case Compare(value=Count()):
+            return False
+        case Compare(value=value) | Match(value=value):
+            twig = twig_of(value)
+            return (tests_any(value) or not twig.nodes) and _only_gains(twig)
+        case _:
+            return False
 
 
 def keeps(what: Twig | Predicate, *, content: bool = False) -> tuple[Keep, ...]:

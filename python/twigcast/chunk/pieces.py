@@ -5,6 +5,10 @@ element that an expression has to see whole. The kernel cuts pieces without read
 shows whether that was right (``crates/kernel/src/chunk/pieces.rs``), so that all is read once. In a piece, each such
 element is matched as if it were alone (``crates/kernel/src/matcher/units.rs``). An expression that has been found need
 not be looked for any more: most of a large document is matched against the few that remain.
+
+Such an element may be too large, or not end before the document breaks off. Then it is cut like any other, and an
+expression that has to see it whole is found only where more of the document could not change that (``whole``), and
+undecided otherwise. The others are none the worse for it.
 """
 
 from __future__ import annotations
@@ -30,29 +34,42 @@ _Result = tuple[set[int], MessageError | None, list[tuple[int, MessageError]]]
 """What has been found, why the piece cannot be read, and what could not be tried."""
 
 
-def piecewise(scheme: Scheme) -> tuple[list[Expression], list[Keep]]:
+def piecewise(scheme: Scheme) -> list[tuple[Expression, tuple[Keep, ...]]]:
     """The expressions that pieces decide, and the elements that must not be cut for their sake."""
-    expressions: list[Expression] = []
-    units: list[Keep] = []
+    found: list[tuple[Expression, tuple[Keep, ...]]] = []
     for chunk in scheme.chunks:
         if chunk.batchable and len(chunk.prefix) > 1:
-            plain = [one for one in chunk.expressions if one.subscription.result == "match"]
-            expressions += plain
-            units += chunk.keeps if plain else ()
+            plain = (one for one in chunk.expressions if one.subscription.result == "match")
+            found += [(one, chunk.keeps if one.unit is None else one.unit) for one in plain]
     for one in scheme.potpourri.expressions:
         if one.subscription.result == "match" and one.unit is not None:
-            expressions.append(one)
-            units += one.unit
-    return expressions, list(dict.fromkeys(units))
+            found.append((one, one.unit))
+    return found
+
+
+def _prefixes(scheme: Scheme) -> list[Keep]:
+    """What repeats is best matched one by one, even if it could be cut."""
+    return [chunk.keeps[0] for chunk in scheme.chunks if chunk.batchable and len(chunk.prefix) > 1]
 
 
 class Compiled:
     """The expressions of a scheme that pieces decide, ready to be looked for in any number of documents."""
 
     def __init__(self, scheme: Scheme, limits: Limits) -> None:
-        self.expressions, units = piecewise(scheme)
+        needed = piecewise(scheme)
+        self.expressions = [one for one, _ in needed]
         self.limits = limits
-        self.units = [steps(unit) for unit in units]
+        self.parted: dict[int, list[int]] = {}
+        """By the number of a unit: the expressions that are not decided by pieces that part it,"""
+        self.unsound: dict[int, list[int]] = {}
+        """and those that may not even hold if they hold for such a piece."""
+        numbers: dict[Keep, int] = {keep: i for i, keep in enumerate(dict.fromkeys(_prefixes(scheme)))}
+        for one, units in needed:
+            for unit in units:
+                self.parted.setdefault(numbers.setdefault(unit, len(numbers)), []).append(one.number)
+            for unit in units if one.whole is None else one.whole if units else ():
+                self.unsound.setdefault(numbers.setdefault(unit, len(numbers)), []).append(one.number)
+        self.units = [steps(unit) for unit in numbers]
         self.engine = Engine(limits=limits)
         self.engine.add_many(one.subscription for one in self.expressions)
         self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
@@ -100,10 +117,14 @@ class _Wanted:
             self._dense = len(self._places)
             self._use(_kernel.Engine.open(pa.array(self._kernel.save())))
 
-    def match(self, xml: pa.Array) -> _Result:
+    def match(self, xml: pa.Array, around: int) -> _Result:
         failed: list[tuple[int, MessageError]] = []
-        found, error = self._engine.match_units(xml, self._units, failed)
+        found, error = self._engine.match_units(xml, self._units, around, failed)
         return {self._numbers[number] for number in found}, error, [(self._numbers[n], why) for n, why in failed]
+
+
+def too_large(most: int) -> str:
+    return f"a part of the document is needed whole that has more than {most} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +141,9 @@ class _Piece:
     xml: pa.Array
     content: slice
     guessed: bool
+    around: int
+    unsound: frozenset[int]
+    """Expressions that it says nothing of, even if they hold for it."""
     result: Future[_Result] | None
 
     def bytes(self) -> bytes:
@@ -145,6 +169,9 @@ class Pieces:
         window: int = WINDOW,
     ) -> None:
         limits = made.limits
+        self._made = made
+        self._parted: set[int] = set()
+        self._unsound: frozenset[int] = frozenset()
         self._remaining = {one.number for one in made.expressions}
         self._pool = pool
         self._most = jobs + 1 if pool else 0
@@ -175,20 +202,29 @@ class Pieces:
         """There is no more; ``whole``: because the document ends here."""
         if whole:
             self._kernel.finish()
+        else:
+            self._kernel.break_off()
         self._start()
         while self._pending:
             self._settle()
+        if whole and self.error is None:
+            text = too_large(self._made.limits.max_bytes)
+            for number in self._parted & self._remaining:
+                self.problems[number] = Undecided(number, "fragment-too-large", text)
 
     def _start(self) -> None:
-        for _, data, start, end, guessed in self._kernel.take():
+        for _, data, start, end, guessed, around, parted in self._kernel.take():
+            for unit in parted:
+                self._parted.update(self._made.parted.get(unit, ()))
+                self._unsound |= frozenset(self._made.unsound.get(unit, ()))
             xml = pa.array(data)
-            result = None if self._pool is None else self._pool.submit(self._wanted.match, xml)
-            self._pending.append(_Piece(xml, slice(start, end), guessed, result))
+            result = None if self._pool is None else self._pool.submit(self._wanted.match, xml, around)
+            self._pending.append(_Piece(xml, slice(start, end), guessed, around, self._unsound, result))
 
     def _settle(self) -> None:
         """Takes note of the first piece; if it was cut wrongly, it and all after it are cut anew."""
         piece = self._pending[0]
-        found, error, failed = self._wanted.match(piece.xml) if piece.result is None else piece.result.result()
+        found, error, failed = self._match(piece)
         if error is not None and piece.guessed:
             contents = [one.bytes() for one in self._pending]
             self._pending.clear()
@@ -201,7 +237,10 @@ class Pieces:
             self.problems[number] = Undecided(number, *reason(why, number))
         self._pending.popleft()
         self._kernel.settle()
-        self._drop(found)
+        self._drop(found - piece.unsound)
+
+    def _match(self, piece: _Piece) -> _Result:
+        return self._wanted.match(piece.xml, piece.around) if piece.result is None else piece.result.result()
 
     def _drop(self, found: set[int]) -> None:
         """Looks no more for what has been found."""

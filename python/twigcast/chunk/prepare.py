@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from twigcast.chunk.expressions import Atom, Splitter, Whole, selections
 from twigcast.chunk.formula import NO, Found
-from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit
+from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit, whole
 from twigcast.chunk.scheme import Answer, Chunk, Expression, Keep, Notice, Part, Path, Scheme
 from twigcast.chunk.text import NoText, Writer
 from twigcast.chunk.tree import QueryTree
@@ -136,8 +136,9 @@ class Preparer:
         except NeedsDocument:
             kept = None
         pieces = unit(what) if isinstance(what, Twig) and atom.result == "match" else None
+        sound = whole(what) if isinstance(what, Twig) else None
         s = Subscription(self._next, text, writer.prefixes or None, result=atom.result)
-        number = self._numbers[atom] = self._enter(_Entry(Expression(self._next, s, pieces), atom, prefix, kept))
+        number = self._numbers[atom] = self._enter(_Entry(Expression(self._next, s, pieces, sound), atom, prefix, kept))
         return number
 
     def _enter(self, entry: _Entry) -> int:

@@ -20,7 +20,7 @@ from twigcast import _kernel
 from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
 from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
 from twigcast.chunk.formula import All, Any, Formula, Found, Never
-from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled
+from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme
 from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
@@ -163,14 +163,13 @@ class _Run:
         large = [one.number for chunk in (chunker.overfull if chunker else ()) for one in chunk.expressions]
         unknown = {*large, *problems}
         most = self._options.max_fragment or self._options.limits.max_bytes
-        text = f"a part of the document is needed whole that has more than {most} bytes"
         undecided, sure = [], {}
         for one in self._scheme.answers:
             missing = next((number for number in one.expressions if number in unknown), None)
             if certain(one.matches, self._found.__contains__) or (error is None and missing is None):
                 sure[one.id] = error is None and missing is None
             elif missing is not None:
-                why = problems.get(missing) or Undecided(one.id, "fragment-too-large", text)
+                why = problems.get(missing) or Undecided(one.id, "fragment-too-large", too_large(most))
                 undecided.append(replace(why, id=one.id))
         answers = [known(one, of_all=sure[one.id]) for one in self._merge.answers() if one.id in sure]
         return Report(answers, error, undecided)

@@ -55,11 +55,15 @@ class Expression:
 
     ``unit``: it holds for the document just if it holds for some piece of it, whatever the pieces, as long as they
     never part what is in an element that ``unit`` finds, and have the tags of all elements around them. None: it takes
-    a fragment of its chunk."""
+    a fragment of its chunk.
+
+    ``whole``: if such an element is parted nevertheless, it still holds for the document if it holds for some piece, as
+    long as no piece parts what is in an element that ``whole`` finds. None: that says nothing."""
 
     number: int
     subscription: Subscription
     unit: tuple[Keep, ...] | None = None
+    whole: tuple[Keep, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-//! Finds places where a document may be cut: after units, and before elements that are neither units nor inside one.
+//! Finds places where a document may be cut: between elements that are not inside a unit.
 
 use super::automaton::{Automaton, StateId};
 use super::fragment::Tags;
@@ -12,17 +12,26 @@ pub struct Chain {
     pub tags: Vec<u8>,
     /// Their end tags, the innermost first.
     pub ends: Vec<u8>,
+    pub depth: usize,
 }
 
 /// A place where the document may be cut.
-#[derive(Clone, Default)]
 pub struct Cut {
-    /// Offset in the document, once it is known (`placed`); before, in the buffer at hand.
-    at: u64,
-    placed: bool,
+    pub at: u64,
     pub chain: Chain,
     /// The end tag of the unit that ends there.
     pub unit: Option<Vec<u8>>,
+    /// The units, by the number of their path, that are open there nevertheless.
+    pub parted: Vec<usize>,
+}
+
+/// The last place of some kind. The elements that are open there are still open, so that nothing has to be copied.
+#[derive(Clone, Copy)]
+struct At {
+    /// Offset in the document, once it is known (`placed`); before, in the buffer at hand.
+    offset: u64,
+    placed: bool,
+    depth: usize,
 }
 
 /// Follows a document and remembers the last places where it may be cut.
@@ -31,17 +40,22 @@ pub struct Cutter {
     units: Automaton,
     states: Vec<StateId>,
     tags: Tags,
+    /// So many of the open elements, the outermost, may be cut through even if they are units.
+    free: usize,
     /// Open elements of the unit at hand, and its name.
     inside: u32,
     unit: Vec<u8>,
-    at_unit: Option<Cut>,
-    elsewhere: Option<Cut>,
+    at_unit: Option<At>,
+    elsewhere: Option<At>,
 }
 
 impl Cutter {
-    pub fn new(names: Names, units: Automaton) -> Cutter {
+    /// No element is a unit to it.
+    pub const ALL: usize = usize::MAX;
+
+    pub fn new(names: Names, units: Automaton, free: usize) -> Cutter {
         let (states, tags, unit) = (vec![], Tags::default(), vec![]);
-        Cutter { names, units, states, tags, inside: 0, unit, at_unit: None, elsewhere: None }
+        Cutter { names, units, states, tags, free, inside: 0, unit, at_unit: None, elsewhere: None }
     }
 
     /// Gives up what it knows of a document, for another one.
@@ -50,34 +64,32 @@ impl Cutter {
     }
 
     /// The last place found, if it is after `from`: one after a unit if there is any.
-    pub fn take(&mut self, from: u64) -> Option<(u64, Cut)> {
+    pub fn take(&mut self, from: u64) -> Option<Cut> {
         let (unit, other) = (self.at_unit.take(), self.elsewhere.take());
-        let good = |cut: &Cut| cut.placed && cut.at > from;
-        unit.filter(good).or(other.filter(good)).map(|cut| (cut.at, cut))
+        let good = |at: &At| at.placed && at.offset > from;
+        let unit = unit.filter(good);
+        let at = unit.or(other.filter(good))?;
+        let end_of = |name: &[u8]| [b"</", name, b">"].concat();
+        let chain = Chain {
+            tags: self.tags.open[..at.depth].last().map_or(vec![], |open| self.tags.bytes[..open.tag.1].to_vec()),
+            ends: (0..at.depth).rev().flat_map(|depth| end_of(self.tags.name(depth))).collect(),
+            depth: at.depth,
+        };
+        let parted = self.states[..at.depth].iter().flat_map(|&state| &self.units.state(state).kept);
+        let parted = parted.map(|&(unit, _)| unit).collect();
+        Some(Cut { at: at.offset, chain, unit: unit.map(|_| end_of(&self.unit)), parted })
     }
 
-    fn cut(&mut self, at: u32, unit: bool) {
-        let slot = if unit { &mut self.at_unit } else { &mut self.elsewhere };
-        let cut = slot.get_or_insert_default();
-        (cut.at, cut.placed) = (u64::from(at), false);
-        cut.chain.tags.clear();
-        cut.chain.tags.extend_from_slice(&self.tags.bytes);
-        cut.chain.ends.clear();
-        for depth in (0..self.tags.open.len()).rev() {
-            end_tag(self.tags.name(depth), &mut cut.chain.ends);
-        }
-        if unit {
-            let end = cut.unit.get_or_insert_default();
-            end.clear();
-            end_tag(&self.unit, end);
-        }
+    /// How many elements are open up to the unit at hand, with it.
+    pub fn depth_of_unit(&self) -> Option<usize> {
+        (self.inside > 0).then_some(self.states.len() + 1)
     }
-}
 
-fn end_tag(name: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"</");
-    out.extend_from_slice(name);
-    out.push(b'>');
+    #[inline]
+    fn at(&self, offset: u32) -> Option<At> {
+        let depth = self.states.len();
+        (depth > 0).then_some(At { offset: u64::from(offset), placed: false, depth })
+    }
 }
 
 impl Sink for Cutter {
@@ -95,15 +107,13 @@ impl Sink for Cutter {
         let from = self.states.last().copied().unwrap_or(Automaton::ROOT);
         let state = self.units.step(&self.names, from, sym);
         let is_unit = !self.units.state(state).kept.is_empty();
-        if is_unit {
+        if is_unit && self.states.len() >= self.free {
             self.inside = 1;
             self.unit.clear();
             self.unit.extend_from_slice(tag.name());
             return;
         }
-        if !self.states.is_empty() {
-            self.cut(tag.start, false);
-        }
+        self.elsewhere = self.at(tag.start).or(self.elsewhere);
         self.states.push(state);
         self.tags.push(&tag.src[tag.start as usize..tag.end as usize], tag.name().len(), 0, 0, 0);
     }
@@ -112,19 +122,24 @@ impl Sink for Cutter {
     fn end(&mut self, _src: &[u8], _at: u32, past: u32) {
         if self.inside > 0 {
             self.inside -= 1;
-            if self.inside == 0 && !self.states.is_empty() {
-                self.cut(past, true);
+            if self.inside == 0 {
+                self.at_unit = self.at(past);
             }
             return;
         }
         self.states.pop();
         self.tags.pop();
+        if self.free != Cutter::ALL {
+            self.free = self.free.min(self.states.len());
+        }
+        self.elsewhere = self.at(past);
+        self.at_unit = self.at_unit.filter(|at| at.depth <= self.states.len());
     }
 
     fn turn(&mut self, _src: &[u8], _read: u32, _next: u32, offset: &mut dyn FnMut(u32) -> u64) {
-        for cut in [&mut self.at_unit, &mut self.elsewhere].into_iter().flatten() {
-            if !cut.placed {
-                (cut.at, cut.placed) = (offset(cut.at as u32), true);
+        for at in [&mut self.at_unit, &mut self.elsewhere].into_iter().flatten() {
+            if !at.placed {
+                (at.offset, at.placed) = (offset(at.offset as u32), true);
             }
         }
         self.units.trim(self.states.iter_mut());

@@ -6,6 +6,9 @@
 //! the piece finds out: if all pieces up to some place are well-formed with these tags around them, then that is what
 //! the document has there. If one is not, it is read again from its start by the streaming reader, which knows where
 //! it may be cut, or what is wrong with the document, and where. Only for UTF-8, and without a DTD that changes content.
+//!
+//! A unit that is too large is cut nevertheless, and so are those that are open where the document breaks off; what is
+//! found in parts of them then does not hold for every subscription, so that they are told.
 
 use super::automaton::Automaton;
 use super::cutter::{Chain, Cut, Cutter};
@@ -24,6 +27,10 @@ pub struct Piece {
     pub content: (usize, usize),
     /// It may have been cut wrongly.
     pub guessed: bool,
+    /// So many elements are open around it. Some may be units that are cut through.
+    pub around: usize,
+    /// Units, by the number of their path, that are cut through at its end.
+    pub parted: Vec<usize>,
 }
 
 pub struct Settings {
@@ -64,6 +71,8 @@ pub struct Pieces {
     /// Pieces to be cut exactly before guessing is tried again, and how many that was last time.
     patience: u32,
     last_patience: u32,
+    /// How often what is at hand has been read again because some unit is too large.
+    widened: u32,
     finished: bool,
     error: Option<XmlError>,
 }
@@ -75,7 +84,7 @@ impl Pieces {
     /// `units` are elements that are not to be cut.
     pub fn new(names: Names, units: Vec<Keep>, settings: Settings) -> Pieces {
         let stream = Stream::new(settings.limits, settings.window, settings.max_total);
-        let cutter = Cutter::new(names, Automaton::new(units));
+        let cutter = Cutter::new(names, Automaton::new(units), 0);
         Pieces {
             size: settings.target.min(FIRST),
             settings,
@@ -92,6 +101,7 @@ impl Pieces {
             ready: vec![],
             patience: 0,
             last_patience: 0,
+            widened: 0,
             finished: false,
             error: None,
         }
@@ -127,7 +137,7 @@ impl Pieces {
         self.recover();
         (self.chain, self.place) = (chain, place);
         self.begin();
-        self.resume();
+        self.resume(self.chain.depth);
         for content in contents.iter().copied().chain([&rest[..]]) {
             self.push(content);
         }
@@ -139,11 +149,8 @@ impl Pieces {
     /// Takes the next bytes of the document.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let most = self.settings.max_total;
-        if self.total > most && matches!(self.mode, Mode::Guess(_)) {
-            let place = self.place.after(&self.buffer[self.head..]);
-            self.mode = Mode::Done;
-            self.error = Some(place.too_large("a document", most));
+        if self.total > self.settings.max_total && matches!(self.mode, Mode::Guess(_)) {
+            self.read_again(self.chain.depth); // it will tell
         }
         self.push(bytes);
     }
@@ -178,24 +185,26 @@ impl Pieces {
             if self.buffer.len() - self.head < self.size && self.place.offset > 0 {
                 return;
             }
-            match cutter.take(self.place.offset) {
-                Some((at, cut)) => self.cut_exactly(at, cut),
-                None if (self.buffer.len() - self.head) as u64 > self.settings.limits.max_bytes => {
-                    let most = self.settings.limits.max_bytes;
-                    return self.fail(self.place.too_large("what must not be cut, a part", most));
+            let most = self.settings.limits.max_bytes;
+            match (cutter.take(self.place.offset), cutter.depth_of_unit()) {
+                (Some(cut), _) => self.cut_exactly(cut),
+                (None, _) if (self.buffer.len() - self.head) as u64 <= most => {}
+                (None, Some(depth)) => {
+                    // Ever more at once, for a unit in it may be as large, and a unit in that.
+                    self.widened = (self.widened + 1).min(16);
+                    return self.read_again(depth - 1 + (1 << (self.widened - 1)));
                 }
-                None => {}
+                (None, None) => return self.fail(self.place.too_large("what cannot be cut, a part", most)),
             }
         }
         while self.guess() {}
     }
 
-    fn cut_exactly(&mut self, at: u64, cut: Cut) {
-        let length = (at - self.place.offset) as usize;
-        let Cut { chain, unit, .. } = cut;
-        self.emit(length, chain, false);
+    fn cut_exactly(&mut self, mut cut: Cut) {
+        let unit = cut.unit.take();
+        self.emit_upto(cut);
         self.patience = self.patience.saturating_sub(1);
-        if let (Some(end), 0) = (unit, self.patience) {
+        if let (Some(end), 0, None) = (unit, self.patience, &self.error) {
             self.recover();
             self.mode = Mode::Guess(end);
         }
@@ -216,36 +225,49 @@ impl Pieces {
             Some(at) => at + end.len(),
             None if content.len() < 2 * target => return false,
             None => {
-                let rest = self.buffer.split_off(self.head);
-                self.resume();
                 self.patience = 1;
-                self.push(&rest);
+                self.read_again(self.chain.depth);
                 return false;
             }
         };
         let chain = self.chain.clone();
-        self.emit(length, chain, true);
+        self.emit(length, chain, true, vec![]);
         true
     }
 
+    fn emit_upto(&mut self, cut: Cut) {
+        let Cut { at, chain, parted, .. } = cut;
+        self.emit((at - self.place.offset) as usize, chain, false, parted);
+        let most = self.settings.limits.max_bytes / 4; // so that a piece stays below all of it
+        if self.chain.tags.len() as u64 > most {
+            self.recover();
+            self.error = Some(self.place.too_large("the tags of open elements, together", most));
+        }
+    }
+
     /// The content up to `length` is a piece, at the end of which the elements of `chain` are open.
-    fn emit(&mut self, length: usize, chain: Chain, guessed: bool) {
+    fn emit(&mut self, length: usize, chain: Chain, guessed: bool, parted: Vec<usize>) {
         let rest = self.buffer.split_off(self.head + length);
         let mut xml = std::mem::take(&mut self.buffer);
         let content = (self.head, xml.len());
         let place = self.place.after(&xml[self.head..]);
         xml.extend_from_slice(&chain.ends);
-        self.ready(xml, content, guessed);
+        self.ready(xml, content, guessed, parted);
         (self.chain, self.place) = (chain, place);
-        self.size = (2 * self.size).min(self.settings.target);
+        if length >= self.settings.target {
+            self.widened = 0;
+        }
+        // Every piece has all the tags around it: with long ones, pieces have to be few.
+        self.size = (2 * self.size).min(self.settings.target).max(self.chain.tags.len());
         self.begin();
         self.buffer.extend_from_slice(&rest);
     }
 
-    fn ready(&mut self, xml: Vec<u8>, content: (usize, usize), guessed: bool) {
+    fn ready(&mut self, xml: Vec<u8>, content: (usize, usize), guessed: bool, parted: Vec<usize>) {
         let number = self.first + self.unsettled.len() as u64;
+        let around = self.chain.depth;
         self.unsettled.push_back((self.chain.clone(), self.place));
-        self.ready.push(Piece { number, xml, content, guessed });
+        self.ready.push(Piece { number, xml, content, guessed, around, parted });
     }
 
     /// Begins a piece.
@@ -258,16 +280,29 @@ impl Pieces {
         self.head = self.buffer.len();
     }
 
-    /// Reads on with the streaming reader.
-    fn resume(&mut self) {
+    /// Reads what is at hand with the streaming reader, and then on. The outermost `free` elements may be cut through.
+    fn read_again(&mut self, free: usize) {
+        let rest = self.buffer.split_off(self.head);
+        self.recover();
+        self.resume(free);
+        self.push(&rest);
+    }
+
+    /// Makes the streaming reader ready to read from the beginning of the piece at hand.
+    fn resume(&mut self, free: usize) {
         let Some((names, units)) = self.parts.take() else {
             return;
         };
         let Settings { limits, window, max_total, .. } = self.settings;
-        let mut cutter = Cutter::new(names, units);
-        match Stream::resume(limits, window, max_total, &self.buffer[..self.head], self.place, &mut cutter) {
+        let mut cutter = Cutter::new(names, units, free);
+        let stream = if self.place.offset == 0 {
+            Ok(Stream::new(limits, window, max_total))
+        } else {
+            Stream::resume(limits, window, max_total, &self.buffer[..self.head], self.place, &mut cutter)
+        };
+        match stream {
             Ok(stream) => self.mode = Mode::Exact(Box::new((stream, cutter))),
-            Err(error) => self.fail(error),
+            Err(error) => self.error = Some(error),
         }
     }
 
@@ -278,15 +313,38 @@ impl Pieces {
     }
 
     fn fail(&mut self, error: XmlError) {
-        if let Mode::Exact(exact) = &mut self.mode {
-            let plain = exact.0.is_plain() == Some(true);
-            if let (Some((at, cut)), true) = (exact.1.take(self.place.offset), plain) {
-                let length = (at - self.place.offset) as usize;
-                self.emit(length, cut.chain, false);
-            }
-        }
-        self.recover();
+        self.emit_rest();
         self.error = Some(error);
+    }
+
+    /// The document breaks off: what there is up to the last tag is the last piece.
+    fn emit_rest(&mut self) {
+        let is_plain = matches!(&self.mode, Mode::Exact(exact) if exact.0.is_plain() == Some(true));
+        self.recover();
+        if !is_plain {
+            return;
+        }
+        let rest = self.buffer.split_off(self.head);
+        self.resume(Cutter::ALL);
+        self.buffer.extend_from_slice(&rest);
+        let Mode::Exact(exact) = &mut self.mode else {
+            return;
+        };
+        let (stream, cutter) = &mut **exact;
+        let _ = stream.push(&rest, cutter).and_then(|()| stream.finish(cutter)); // what is wrong is known
+        let cut = cutter.take(self.place.offset);
+        self.recover();
+        if let Some(cut) = cut {
+            self.emit_upto(cut);
+        }
+    }
+
+    /// No more comes, though the document has not ended.
+    pub fn break_off(&mut self) {
+        if matches!(self.mode, Mode::Guess(_)) {
+            self.read_again(self.chain.depth);
+        }
+        self.emit_rest();
     }
 
     /// There is no more: the rest is the last piece.
@@ -306,7 +364,7 @@ impl Pieces {
         let xml = std::mem::take(&mut self.buffer);
         let content = (self.head, xml.len());
         self.head = 0;
-        self.ready(xml, content, guessed);
+        self.ready(xml, content, guessed, vec![]);
         self.recover();
     }
 }

@@ -21,6 +21,8 @@ pub struct Units {
     around: Vec<Around>,
     /// Their start tags, when the last unit ended.
     head: Vec<u8>,
+    /// So many elements, the outermost ones, are no units where the document begins.
+    free: usize,
     /// By number: it has been found.
     seen: Vec<bool>,
     found: Vec<u32>,
@@ -113,6 +115,7 @@ impl Units {
             automaton: Automaton::new(units),
             around: vec![],
             head: vec![],
+            free: 0,
             seen: vec![],
             found: vec![],
             close: 0,
@@ -127,6 +130,7 @@ impl Units {
         reader: &mut Reader,
         xml: &[u8],
     ) -> Result<(), XmlError> {
+        let free = self.free;
         self.around.clear();
         self.head.clear();
         self.found.clear();
@@ -135,7 +139,8 @@ impl Units {
         let limits = message.limits;
         // What a prolog says does not go with a unit that is read again.
         let is_bare = !matches!(xml, [b'<', b'?' | b'!', ..]) && xml.starts_with(b"<");
-        let sink = &mut UnitSink { message, units: self, is_bare, light: false, inside: 0, from: 0, needs: false };
+        let sink =
+            &mut UnitSink { message, units: self, is_bare, light: false, inside: 0, from: 0, needs: false, free };
         reader.read(xml, limits, sink)?;
         self.again.error.take().map_or(Ok(()), Err)
     }
@@ -147,15 +152,18 @@ impl Units {
 
 impl Matcher {
     /// Appends the numbers of the subscriptions that some unit of the document satisfies, or what lies between units,
-    /// each once, in ascending order. On an error nothing is appended.
+    /// each once, in ascending order. On an error nothing is appended. The outermost `free` elements, up to the first
+    /// that ends, are no units.
     pub fn read_units(
         &mut self,
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
         units: &mut Units,
+        free: usize,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
+        units.free = free;
         let mut scratch = vec![];
         self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units))?;
         units.found.sort_unstable();
@@ -177,6 +185,8 @@ struct UnitSink<'a, P> {
     from: u32,
     /// Paths and values alone do not decide what is being read.
     needs: bool,
+    /// So many of the open elements, the outermost, are no units.
+    free: usize,
 }
 
 impl<P: PathMatcher> UnitSink<'_, P> {
@@ -189,7 +199,7 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         let sym = names.symbol(false, tag.ns, tag.local());
         let from = units.around.last().map_or(Automaton::ROOT, |one| one.state);
         let state = units.automaton.step(names, from, sym);
-        if units.automaton.state(state).kept.is_empty() {
+        if units.automaton.state(state).kept.is_empty() || units.around.len() < self.free {
             units.around.push(Around::of(tag, state));
         } else {
             self.inside = 1;
@@ -400,6 +410,7 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
             self.turn(src, past);
         } else {
             self.units.around.pop();
+            self.free = self.free.min(self.units.around.len());
             if past - self.from > BETWEEN {
                 self.turn(src, past);
             }
