@@ -17,7 +17,7 @@ from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_i
 from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.ids import Ids, is_id
+from twigcast.ids import Ids, are_ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
@@ -196,20 +196,21 @@ class Engine:
         with self._lock:
             self._check_ids([s.id for s in subscriptions])
             register = self._register
-            residuals = []
-            transforms = []
+            residuals, transforms, wanting = [], [], []
             try:
                 for i, s in enumerate(subscriptions):
                     if self._is_transform(s):
                         transforms.append((i, self._transform(s)))
                         register.queue(i, NEVER, ())
                         continue
-                    template, constants = self._split(s)
+                    template, literals = self._split(s)
                     try:
-                        register.queue(i, template, constants, s.result)
+                        register.queue(i, template, literals, s.result)
                     except NotEncodable:
-                        template = Template(_undecided(s, self.namespaces), ())
+                        template = Template(_undecided(s, self.namespaces))
                         register.queue(i, template, ())
+                    if s.result != "match":
+                        wanting.append(i)
                     if template.plan.residual is not None:
                         check(template.plan.residual)
                         residuals.append((i, template.plan.residual, s.result))
@@ -219,7 +220,7 @@ class Engine:
             numbers = register.flush(len(subscriptions))
             for i, residual, result in residuals:
                 self._residuals.add(numbers[i], residual, result)
-            self._wanting.update((n, s) for n, s in zip(numbers, subscriptions, strict=True) if s.result != "match")
+            self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
             self._enter([s.id for s in subscriptions], numbers)
@@ -227,15 +228,16 @@ class Engine:
 
     def _want(self, number: int, s: Subscription) -> None:
         """What a subscription from a snapshot selects."""
-        template, constants = self._split(s)
+        template, literals = self._split(s)
         self._wanting[number] = s
         if not self._residuals.want(number, s.result):
-            self._register.want(number, template, constants, s.result)
+            self._register.want(number, template, literals, s.result)
 
     def _is_transform(self, s: Subscription) -> bool:
-        if not isinstance(s.query, str):
-            raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
-        return is_transform(s.query)
+        query = s.query
+        if not isinstance(query, str):
+            raise OptionError("bad-query", f"a query is a string, not {type(query).__name__}")
+        return query[:1] != "/" and is_transform(query)
 
     def _transform(self, s: Subscription) -> Prepared:
         check_result(s.result)
@@ -278,7 +280,7 @@ class Engine:
         else:
             self._split(s)
 
-    def _split(self, s: Subscription) -> tuple[Template, Sequence[str | float]]:
+    def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
         if s.deliver_empty is not False:
             check_deliver_empty(s.deliver_empty, is_transform=False)
         if s.dialect not in DIALECTS:
@@ -295,14 +297,14 @@ class Engine:
             compiler = compiler_for(namespaces, s.default_namespace)
         path = None if "[" in s.query else compiler.fast(s.query)
         if path is not None and s.result == "match":
-            return Template(Plan((ValuePath(path.steps),), None, ()), ()), ()
-        template, constants = self._shapes.split(s.query, scope)
+            return Template(Plan((ValuePath(path.steps),), None, ())), ()
+        template, literals = self._shapes.split(s.query, scope)
         if s.result != "match":
             check_selects(s.query, s.result, template.plan)
-        return template, constants
+        return template, literals
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
-        if all(map(is_id, ids)) and self._ids.are_new(ids):
+        if are_ids(ids) and self._ids.are_new(ids):
             return
         seen = set()
         for id in ids:
@@ -314,10 +316,11 @@ class Engine:
 
     def _enter(self, ids: list[SubscriptionId], numbers: list[int]) -> None:
         known = self._ids.bound
-        for number in numbers:
-            if number < known:
-                self._reuses += 1
-                self._reused_at[number] = self._reuses
+        if min(numbers, default=known) < known:
+            for number in numbers:
+                if number < known:
+                    self._reuses += 1
+                    self._reused_at[number] = self._reuses
         self._ids.enter(ids, numbers)
 
     def _named(self, number: int) -> str:

@@ -184,7 +184,7 @@ def explain(
     subscription = Subscription(0, query, namespaces, default_namespace, dialect)
     compiled = compile_query(query, namespaces, default_namespace, dialect=dialect)
     planned = plan(compiled, predicates)
-    actual = scratch.encoded(subscription, Template(planned, ()), planned.constants)[0].plan
+    actual = scratch.encoded(subscription, Template(planned), ()).plan
     sharing = None
     if subscriptions is not None:
         sharing = _census(subscription, subscriptions, _Scratch(namespaces, predicates))
@@ -386,21 +386,21 @@ class _Scratch:
         self.engine = Engine(namespaces=namespaces, predicates=predicates)
         self.register = self.engine._register
 
-    def encoded(
-        self, s: Subscription, template: Template, constants: Sequence[str | float]
-    ) -> tuple[Template, Sequence[str | float]]:
+    def encoded(self, s: Subscription, template: Template, literals: Sequence[str]) -> Template:
         """As Engine.add_many does: what the kernel has no code for, libxml2 decides."""
         try:
-            self.register.queue(0, template, constants)
+            self.register.queue(0, template, literals)
         except NotEncodable:
-            return Template(_undecided(s, self.engine.namespaces), ()), ()
+            return Template(_undecided(s, self.engine.namespaces))
         finally:
             self.register.clear()
-        return template, constants
+        return template
 
     def keys(self, s: Subscription) -> tuple[set[Hashable], Hashable, Hashable]:
         """What two subscriptions have in common that share a path, a shape, or all."""
-        template, constants = self.encoded(s, *self.engine._split(s))
+        template, literals = self.engine._split(s)
+        template = self.encoded(s, template, literals)
+        constants = template.constants(literals)
         actual = template.plan
         codes = self.register.codes
         paths: set[Hashable] = {tuple(one) for path in actual.paths for one in codes.path(path, constants)}

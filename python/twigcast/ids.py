@@ -27,6 +27,14 @@ def is_id(id: Any) -> bool:
     return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
+def are_ids(ids: Sequence[Any]) -> bool:
+    """Whether each is one; many of the same kind are looked at together."""
+    kinds = set(map(type, ids))
+    if kinds == {int}:
+        return is_id(min(ids)) and is_id(max(ids))
+    return (kinds == {str} and all(map(str.isascii, ids))) or all(map(is_id, ids))
+
+
 class Ids:
     def __init__(self, by_number: pa.Array | None = None, whole: pa.Array | None = None) -> None:
         """Empty, or the ids by number (null: free) and, where some are numbers and some strings, which are numbers."""
@@ -70,10 +78,14 @@ class Ids:
 
     def enter(self, ids: Sequence[SubscriptionId], numbers: Sequence[int]) -> None:
         by_id, by_number = self._by_id(), self._by_number()
-        by_number.extend([None] * (max(numbers, default=-1) + 1 - len(by_number)))
-        for id, number in zip(ids, numbers, strict=True):
-            by_number[number] = id
-            by_id[id] = number
+        bound = len(by_number)
+        if numbers == list(range(bound, bound + len(ids))):
+            by_number.extend(ids)
+        else:
+            by_number.extend([None] * (max(numbers, default=-1) + 1 - bound))
+            for id, number in zip(ids, numbers, strict=True):
+                by_number[number] = id
+        by_id.update(zip(ids, numbers, strict=True))
         self._array = self._whole = None
 
     def pop(self, id: SubscriptionId) -> int:

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import re
 
-# A number is a literal where no name can go on: digits, dots and dashes are name characters too. The expression begins
-# with a set of characters, which the regex engine skips to; the look-behinds then tell which one it was.
-LITERAL = re.compile(
-    r"""(["'0-9.](?:(?<=")[^"]*"|(?<=')[^']*'"""
-    r"""|(?:(?<![\w.\-][0-9.])|(?<=[\s(=<>,+*|[]-[0-9.]))(?:(?<=[0-9])[0-9]*\.?[0-9]*|(?<=\.)[0-9]+)))"""
-)
+# A number is a literal where no name can go on: digits, dots and dashes are name characters too.
+_FREE = r"(?:(?<![\w.\-].)|(?<=[\s(=<>,+*|[]-.))"
+_DIGITS = rf"(?<=[0-9]){_FREE}[0-9]*\.?[0-9]*"
+_POINT = rf"(?<=\.){_FREE}[0-9]+"
+# A string with a character that XML has not is no literal. So its quotes are part of the rest, as in no known shape,
+# and the text is read again, which says what is wrong.
+_NOT_XML = r"\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
+_STRING = rf"""(?:(?<=")[^"{_NOT_XML}]*"|(?<=')[^'{_NOT_XML}]*')"""
+# The expressions begin with a set of characters, which the regex engine skips to; the look-behinds then tell which one
+# it was.
+LITERAL = re.compile(rf"""(["'0-9.](?:{_DIGITS}|{_STRING}|{_POINT}))""")
+_AND_QUOTE = re.compile(rf"""(["'0-9.](?:{_DIGITS}|(?<=(["'])){_STRING}|{_POINT}))""")
+
+Rest = tuple[str | None, ...]
+"""What a text is but for its literals: between any two pieces of it stands the quote of the literal there, or None for
+a number. So texts with the same rest have literals of the same kinds."""
+
+
+def taken_apart(text: str) -> tuple[Rest, list[str]]:
+    """The rest of a text, and its literals."""
+    parts = _AND_QUOTE.split(text)
+    literals = parts[1::3]
+    del parts[1::3]
+    return tuple(parts), literals
 
 
 def sentinel(i: int, *, number: bool) -> str:

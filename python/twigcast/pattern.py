@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from twigcast.errors import Span
+from twigcast.frozen import quick
 
 
 class _Remembers:
     """What is wanted often of the same object: its hash, for patterns share their parts; and its text, the key that
-    terms are sorted by."""
+    terms are sorted by. None until then, which ``quick`` sees to: every class of these needs it."""
 
     __slots__ = ("_hash", "_text")
-    _hash: int
-    _text: str
+    _hash: int | None
+    _text: str | None
 
 
 _T = TypeVar("_T", bound=_Remembers)
@@ -35,18 +36,18 @@ def _hash_once(cls: type[_T]) -> type[_T]:
     made: Callable[[_T], int] = cls.__hash__
 
     def __hash__(self: _T) -> int:
-        try:
-            return self._hash
-        except AttributeError:
+        found = self._hash
+        if found is None:
             found = made(self)
             object.__setattr__(self, "_hash", found)
-            return found
+        return found
 
     cls.__hash__ = __hash__  # type: ignore[assignment,method-assign]
     return cls
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Step(_Remembers):
     """One step of a path: how to get there from the node before, and what is found there.
@@ -64,14 +65,14 @@ class Step(_Remembers):
     local: str | None = None
 
     def __str__(self) -> str:
-        try:
-            return self._text
-        except AttributeError:
+        text = self._text
+        if text is None:
             text = ("//" if self.axis == "descendant" else "/") + test_text(self.kind, self.ns, self.local)
             object.__setattr__(self, "_text", text)
-            return text
+        return text
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LinearPath:
     """A path from the document root without predicates: all that the shared path engine sees."""
@@ -92,6 +93,7 @@ class Predicate(_Remembers):
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Node(_Remembers):
     """A step and the filters on it. They apply left to right: each counts positions among what the last one left.
@@ -105,11 +107,13 @@ class Node(_Remembers):
 
 
 class _RemembersSteps(_Remembers):
-    __slots__ = ("_steps",)
-    _steps: tuple[Step, ...]
+    __slots__ = ("_bare", "_steps")
+    _steps: tuple[Step, ...] | None
+    _bare: bool | None
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Twig(_RemembersSteps):
     """A trunk of nodes below a context node; it finds every match of the last one. No nodes: the context itself."""
@@ -118,12 +122,20 @@ class Twig(_RemembersSteps):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        try:
-            return self._steps
-        except AttributeError:
+        steps = self._steps
+        if steps is None:
             steps = tuple([node.step for node in self.nodes])
             object.__setattr__(self, "_steps", steps)
-            return steps
+        return steps
+
+    @property
+    def bare(self) -> bool:
+        """Without filters, as most are."""
+        bare = self._bare
+        if bare is None:
+            bare = not any([node.filters for node in self.nodes])  # noqa: C419 - a generator takes twice as long
+            object.__setattr__(self, "_bare", bare)
+        return bare
 
     @property
     def path(self) -> LinearPath:
@@ -134,6 +146,7 @@ class Twig(_RemembersSteps):
         return twig_text(self)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Const:
     """A constant of the subscription: a string, compared as such, or a float."""
@@ -144,6 +157,7 @@ class Const:
 # -- values: what is compared with a constant
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class StringValue:
     """The string-value of ``twig``'s nodes. A test on it holds if it holds for any of them; with ``first``, for the
@@ -153,16 +167,19 @@ class StringValue:
     first: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class NormalizeSpace:
     of: StringValue
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class StringLength:
     of: StringValue | NormalizeSpace
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Count:
     """How many distinct nodes ``twig`` finds."""
@@ -176,35 +193,41 @@ Value: TypeAlias = "StringValue | NormalizeSpace | StringLength | Count"
 # -- predicates
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Bool(Predicate):
     value: bool
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class And(Predicate):
     terms: tuple[Predicate, ...]
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Or(Predicate):
     terms: tuple[Predicate, ...]
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
     term: Predicate
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Exists(Predicate):
     twig: Twig
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class NodeIs(Predicate):
     """The context node itself passes this test; the document passes none."""
@@ -215,6 +238,7 @@ class NodeIs(Predicate):
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Compare(Predicate):
     """``value op constant``. Numeric when the constant is a float, as it always is for ``< <= > >=`` (SEMANTICS 5)."""
@@ -225,6 +249,7 @@ class Compare(Predicate):
 
 
 @_hash_once
+@quick
 @dataclass(frozen=True, slots=True)
 class Match(Predicate):
     """``function`` is ``contains`` or ``starts-with``."""
@@ -234,6 +259,7 @@ class Match(Predicate):
     const: Const
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Position(Predicate):
     """``of op n``, where ``op`` is one of ``= != <= >=``, and ``of`` is
@@ -252,6 +278,7 @@ TRUE, FALSE = Bool(True), Bool(False)
 # -- whole subscriptions
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Nodes that a subscription selects: those of ``twig`` below the document, if ``guard`` holds for the document."""
@@ -260,6 +287,7 @@ class Selection:
     twig: Twig
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Structural:
     """A linear path, of elements with perhaps an attribute or text() at its end: for the path engine alone."""
@@ -267,6 +295,7 @@ class Structural:
     path: LinearPath
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A filter that tree patterns decide: it matches when ``condition`` holds for the document.
@@ -280,6 +309,7 @@ class Pattern:
     pick: Position | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Reason:
     """What keeps a query from being a tree pattern, and where in its text."""
@@ -288,6 +318,7 @@ class Reason:
     span: Span
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Residual:
     """A query to be checked by a full XPath engine. It can only match where ``necessary`` does (None: anywhere).
@@ -353,12 +384,11 @@ def in_order(predicates: Iterable[Predicate]) -> list[Predicate]:
 
 def shape_text(predicate: Predicate) -> str:
     """The text without the constants."""
-    try:
-        return predicate._text
-    except AttributeError:
+    text = predicate._text
+    if text is None:
         text = _text(predicate, masked=True)
         object.__setattr__(predicate, "_text", text)
-        return text
+    return text
 
 
 def predicate_text(predicate: Predicate, masked: bool = False) -> str:
@@ -399,12 +429,11 @@ def twig_text(twig: Twig, masked: bool = False) -> str:
     """Relative to the context, as in a predicate."""
     if not masked:
         return _trunk_text(twig, masked)
-    try:
-        return twig._text
-    except AttributeError:
+    text = twig._text
+    if text is None:
         text = _trunk_text(twig, masked)
         object.__setattr__(twig, "_text", text)
-        return text
+    return text
 
 
 def _trunk_text(twig: Twig, masked: bool) -> str:

@@ -32,15 +32,16 @@ class Codes(StepCodes):
 
 
 Ways = tuple[tuple[tuple[int, ...], int | None], ...]
-Coded = list[tuple["array[int]", int | None]]
 """Codes of paths, each with the constant that its last node equals, if any."""
-
 
 Rows = tuple[list[int], list[str | float]]
 """Subscriptions of a shape that are queued, and their constants."""
 
+Texts = tuple[list[int], list[str]]
+"""The same of a template, and their literals."""
 
-def _ways(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
+
+def _as_key(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
     return tuple((tuple(steps), slot) for steps, slot in paths)
 
 
@@ -52,7 +53,7 @@ class Register:
         self.codes = Codes(kernel)
         # by template: the number of its shape, or its paths; of templates that come again, else they would add up
         self._shapes: dict[Template, int] = {}
-        self._paths: dict[Template, Coded] = {}
+        self._paths: dict[Template, Ways] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
         self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, int | None], int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
@@ -63,30 +64,43 @@ class Register:
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
         self._rows: dict[int, Rows] = {}
-        self._filling: dict[Template, Rows] = {}
+        self._filling: dict[Template, Texts] = {}
         self._wants: list[tuple[int, bool, int, list[str | float]]] = []
 
-    def queue(self, index: int, template: Template, constants: Sequence[str | float], result: str = "match") -> None:
+    def queue(self, index: int, template: Template, literals: Sequence[str], result: str = "match") -> None:
         """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
-        rows = self._filling.get(template)
-        if rows is not None and result == "match":
-            rows[0].append(index)
-            rows[1].extend(constants)
-            return
         wanted = None if result == "match" or template.plan.residual is not None else self._selector(template)
-        self._queue(index, template, constants)
+        filling = self._filling.get(template)
+        if filling is not None:
+            filling[0].append(index)
+            filling[1].extend(literals)
+        elif template.slots is not None:
+            self._prepare(template)
+            self._filling[template] = [index], list(literals)
+        else:
+            self._queue(index, template)
         if wanted is not None:
             number, selector = wanted
-            self._wants.append((index, result == "fragments", number, selector.constants(constants)))
+            row = selector.constants(template.constants(literals))
+            self._wants.append((index, result == "fragments", number, row))
 
-    def want(self, number: int, template: Template, constants: Sequence[str | float], result: str) -> None:
+    def want(self, number: int, template: Template, literals: Sequence[str], result: str) -> None:
         """What a subscription selects that the kernel has already."""
         known, selector = self._selector(template)
-        self.kernel.want(number, result == "fragments", known, selector.constants(constants))
+        self.kernel.want(number, result == "fragments", known, selector.constants(template.constants(literals)))
 
-    def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+    def _prepare(self, template: Template) -> None:
+        """Finds out now what ``flush`` needs, for that must not fail."""
         if template.plan.program is None:
-            for codes, slot in self._coded(template):
+            self._ways(template)
+        else:
+            self.shape(template)
+
+    def _queue(self, index: int, template: Template) -> None:
+        """Of a template whose constants are its plan's."""
+        constants = template.plan.constants
+        if template.plan.program is None:
+            for codes, slot in self._ways(template):
                 self._steps.extend(codes)
                 if slot is not None:
                     self._steps.append(self.kernel.value_symbol(constants[slot]))
@@ -94,20 +108,21 @@ class Register:
             self._sub_ends.append(len(self._path_ends))
             self._direct.append(index)
             return
-        indexes, values = rows = self._rows.setdefault(self.shape(template), ([], []))
+        indexes, values = self._rows.setdefault(self.shape(template), ([], []))
         indexes.append(index)
         values.extend(constants)
-        if template.kept:
-            self._filling[template] = rows
 
-    def _coded(self, template: Template) -> Coded:
+    def _ways(self, template: Template) -> Ways:
+        """The paths that decide a template without a program."""
         found = self._paths.get(template)
         if found is None:
-            found = [
-                (array("I", codes), None if path.slot is None else path.slot.index)
-                for path in template.plan.paths
-                for codes in self.codes.steps(path)
-            ]
+            found = tuple(
+                [
+                    (tuple(codes), None if path.slot is None else path.slot.index)
+                    for path in template.plan.paths
+                    for codes in self.codes.steps(path)
+                ]
+            )
             if template.kept:
                 self._paths[template] = found
         return found
@@ -137,7 +152,7 @@ class Register:
         access, guards = self._access(plan.paths), self._access(plan.guards)
         if self._by_program is None:
             self._by_program = {
-                (tuple(program), _ways(access), _ways(guards), exact): number
+                (tuple(program), _as_key(access), _as_key(guards), exact): number
                 for number, (program, access, guards, exact) in enumerate(self.kernel.shapes())
             }
         # a program may need other paths for other constants, as ``count(x) > n`` does
@@ -159,6 +174,12 @@ class Register:
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
         for shape, (indexes, rows) in self._rows.items():
             self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
+        for template, (indexes, literals) in self._filling.items():
+            some, columns = [numbers[i] for i in indexes], template.columns(literals, len(indexes))
+            if template.plan.program is None:
+                self.kernel.add_paths(self._ways(template), some, columns)
+            else:
+                self.kernel.add_columns(self.shape(template), some, columns)
         for index, fragments, number, row in self._wants:
             self.kernel.want(numbers[index], fragments, number, row)
         self.clear()

@@ -7,13 +7,13 @@ once, by compiling the text again with a sentinel in place of each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from twigcast.errors import QueryError
 from twigcast.lang.compile import compile_query
-from twigcast.literals import LITERAL, literal_of, with_sentinels
+from twigcast.lang.lexer import MAX_LENGTH, check_text
+from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 from twigcast.pattern import (
     And,
     Compare,
@@ -40,29 +40,49 @@ _MAX_CACHED = 200_000
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
 """Namespaces, default element namespace and dialect: what a text's meaning depends on."""
 
+Column = tuple[bool, list[str]]
+"""Are these numbers? And the texts, without quotes."""
+
 
 @dataclass(eq=False, slots=True)
 class Template:
     """What all subscriptions of one shape share.
 
-    ``slots`` says for each constant which literal it is, and its sign: 1 or -1 for a number, 0 for a string.
+    ``slots`` says for each constant which literal it is, and its sign: 1 or -1 for a number, 0 for a string. Without
+    them, the constants are those of the plan, whatever the literals are.
     """
 
     plan: Plan
-    slots: tuple[tuple[int, int], ...]
+    slots: tuple[tuple[int, int], ...] | None = None
     kept: bool = False
     """The next subscription of this shape will have this very template."""
     selector: tuple[int, Selector] | None = None
     """What selects the results, and its number in the kernel; once a subscription wants them."""
 
-    def constants(self, literals: list[str]) -> list[str | float]:
+    def constants(self, literals: Sequence[str]) -> Sequence[str | float]:
+        """The constants of one text."""
+        if self.slots is None:
+            return self.plan.constants
         return [
             float(literals[i]) if sign > 0 else -float(literals[i]) if sign else literals[i][1:-1]
             for i, sign in self.slots
         ]
 
+    def columns(self, literals: list[str], count: int) -> list[Column]:
+        """Those of ``count`` texts, slot by slot; ``literals`` has theirs one after the other."""
+        assert self.slots is not None
+        every = len(literals) // count
+        return [_column(literals[i::every], sign) for i, sign in self.slots]
 
-class Family(NamedTuple):
+
+def _column(literals: list[str], sign: int) -> Column:
+    if sign == 0:
+        return False, [text[1:-1] for text in literals]
+    return True, literals if sign > 0 else ["-" + text for text in literals]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
     """The templates of one text without literals."""
 
     fixed: tuple[int, ...]
@@ -77,7 +97,7 @@ class Shapes:
     def __init__(self, predicates: str = PREDICATES[0]) -> None:
         self._predicates = predicates
         # by text without literals
-        self._families: dict[tuple[object, ...], Family] = {}
+        self._families: dict[tuple[Scope, Rest], Family] = {}
         self._count = 0
         # texts without literals seen once: most shapes never come again, and learning one costs three compilations
         self._once: set[int] = set()
@@ -87,46 +107,46 @@ class Shapes:
     def __len__(self) -> int:
         return self._count
 
-    def split(self, text: str, scope: Scope) -> tuple[Template, list[str | float]]:
-        """The template of a query and its constants; raises QueryError."""
+    def split(self, text: str, scope: Scope) -> tuple[Template, list[str]]:
+        """The template of a query and its literals, of which the template makes constants; raises QueryError."""
         if self._residual:
             known = self._residual.get((scope, text))
             if known is not None:
-                return known, list(known.plan.constants)
-        parts = LITERAL.split(text)
-        literals = parts[1::2]
-        # A text with another kind of literal has the same rest, so the kinds belong to the key: quotes are below "(".
-        key = (scope, *parts[::2], *map("(".__gt__, literals))
+                return known, []
+        rest, literals = taken_apart(text)
+        key = scope, rest
         family = self._families.get(key)
         if family is not None and '""' not in literals and "''" not in literals:
             template = family.templates.get(tuple([literals[i] for i in family.fixed]) if family.fixed else ())
             if template is not None:
-                return template, template.constants(literals)
-        return self._learn(text, scope, parts, key)
+                if len(text) > MAX_LENGTH:
+                    check_text(text)
+                return template, literals
+        return self._learn(text, key, literals), literals
 
-    def _learn(
-        self, text: str, scope: Scope, parts: list[str], key: tuple[object, ...]
-    ) -> tuple[Template, list[str | float]]:
-        literals = parts[1::2]
+    def _learn(self, text: str, key: tuple[Scope, Rest], literals: list[str]) -> Template:
+        scope = key[0]
         actual = self._plan(text, scope)
-        own = Template(actual, ()), list(actual.constants)
+        own = Template(actual)
         if actual.residual is not None:
             if len(self._residual) >= _MAX_CACHED // 10:
                 self._residual.clear()
-            self._residual[scope, text] = own[0]
-            own[0].kept = True
+            self._residual[scope, text] = own
+            own.kept = True
             return own
-        if any(len(x) == 2 and x[0] in "\"'" for x in literals):
+        if '""' in literals or "''" in literals:
             return own
-        if hash(key) not in self._once:
+        seen = hash(key)
+        if seen not in self._once:
             if len(self._once) >= 2 * _MAX_CACHED:
                 self._once.clear()
-            self._once.add(hash(key))
+            self._once.add(seen)
             return own
         everything = range(len(literals))
         fixed: tuple[int, ...] = tuple(everything)
         template = None
         if literals:
+            parts = LITERAL.split(text)
             generic = self._generic(scope, parts, list(everything))
             if generic:
                 fixed = tuple(i for i in everything if i not in generic)
@@ -142,7 +162,7 @@ class Shapes:
         family.templates[tuple([literals[i] for i in fixed])] = template
         self._count += 1
         template.kept = True
-        return template, template.constants(literals)
+        return template
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""

@@ -412,6 +412,40 @@ impl Engine {
         Ok(())
     }
 
+    /// Adds subscriptions to the same paths under reserved numbers, where some paths end with the value of a slot. `rows`
+    /// holds the values as that of `add_rows` does.
+    pub fn add_paths(
+        &mut self,
+        paths: &[Access],
+        slots: &[Slot],
+        numbers: &[u32],
+        rows: &[f64],
+    ) -> Result<(), &'static str> {
+        let known = |a: &Access| {
+            !a.path.is_empty()
+                && a.path.iter().all(|s| self.index.names.is_test(s.test()))
+                && a.slot.is_none_or(|s| (s as usize) < slots.len())
+        };
+        if paths.is_empty() || !paths.iter().all(known) {
+            return Err("every subscription needs paths, and every path steps that are known");
+        }
+        if slots.len() * numbers.len() != rows.len() {
+            return Err("a row with another number of constants than there are slots");
+        }
+        if !self.are_reserved(numbers) {
+            return Err("every subscription needs a reserved number");
+        }
+        self.has_patterns |= !slots.is_empty();
+        let mut row = vec![];
+        for (i, &number) in numbers.iter().enumerate() {
+            row.clear();
+            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(|(slot, &x)| slot.word(x)));
+            let paths: Vec<Vec<Step>> = paths.iter().map(|a| self.path_with_value(a, slots, &row)).collect();
+            self.add_at(number, paths.iter().map(|p| &p[..]));
+        }
+        Ok(())
+    }
+
     fn are_reserved(&self, numbers: &[u32]) -> bool {
         numbers.iter().all(|&n| (n as usize) < self.numbers.len() && self.number_of(n) == Number::Free)
     }

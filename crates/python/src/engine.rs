@@ -22,6 +22,7 @@ use twigcast_kernel::group::Group;
 use twigcast_kernel::matcher::Matcher;
 use twigcast_kernel::output::results::Results;
 use twigcast_kernel::paths::Step;
+use twigcast_kernel::shapes::program::Slot;
 use twigcast_kernel::shapes::select::Form;
 use twigcast_kernel::shapes::store::{Access, Shape};
 use twigcast_kernel::words::Held;
@@ -51,6 +52,10 @@ fn mode_of(name: &str) -> PyResult<Mode> {
 
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
+
+fn accesses(ways: Ways) -> Vec<Access> {
+    ways.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
+}
 
 impl From<Kernel> for Engine {
     fn from(kernel: Kernel) -> Engine {
@@ -140,10 +145,7 @@ impl Engine {
         guards: Ways,
         exact: Option<u32>,
     ) -> PyResult<u32> {
-        let paths = |list: Ways| {
-            list.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
-        };
-        let (access, guards) = (paths(access), paths(guards));
+        let (access, guards) = (accesses(access), accesses(guards));
         py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
     }
 
@@ -164,6 +166,43 @@ impl Engine {
             self.dirty.store(true, Ordering::Release);
             let rows = numbered(&mut kernel, constants);
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// The same with the constants column by column, as texts.
+    fn add_columns(
+        &self,
+        py: Python<'_>,
+        shape: u32,
+        numbers: Vec<u32>,
+        columns: Vec<(bool, Bound<'_, PyList>)>,
+    ) -> PyResult<()> {
+        let columns = columns.iter().map(Column::new).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            let rows = rows_of(&mut kernel, &columns);
+            kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// Adds subscriptions to the same paths under reserved numbers. Each path has its steps and the column with the
+    /// values of the node at its end (None: the path alone); the columns are as in `add_columns`.
+    fn add_paths(
+        &self,
+        py: Python<'_>,
+        paths: Ways,
+        numbers: Vec<u32>,
+        columns: Vec<(bool, Bound<'_, PyList>)>,
+    ) -> PyResult<()> {
+        let columns = columns.iter().map(Column::new).collect::<PyResult<Vec<_>>>()?;
+        let slots: Vec<Slot> = columns.iter().map(Column::slot).collect();
+        let paths = accesses(paths);
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            let rows = rows_of(&mut kernel, &columns);
+            kernel.add_paths(&paths, &slots, &numbers, &rows).map_err(PyValueError::new_err)
         })
     }
 
@@ -326,6 +365,37 @@ pub(crate) fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(Constant::Text(text.extract()?)),
         Err(_) => Ok(Constant::Number(value.extract()?)),
+    }
+}
+
+/// The constants of one slot, row by row.
+enum Column {
+    Texts(Vec<PyBackedStr>),
+    Numbers(Vec<f64>),
+}
+
+impl Column {
+    /// From texts, which are strings, or numbers as they are written.
+    fn new((are_numbers, texts): &(bool, Bound<'_, PyList>)) -> PyResult<Column> {
+        if !are_numbers {
+            return texts.extract().map(Column::Texts);
+        }
+        let number = |t: Bound<'_, PyAny>| Ok(t.cast::<PyString>()?.to_str()?.parse::<f64>()?);
+        texts.iter().map(number).collect::<PyResult<_>>().map(Column::Numbers)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Column::Texts(texts) => texts.len(),
+            Column::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    fn slot(&self) -> Slot {
+        match self {
+            Column::Texts(_) => Slot::Str,
+            Column::Numbers(_) => Slot::Num,
+        }
     }
 }
 
@@ -554,6 +624,20 @@ fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
         Constant::Number(x) => x,
     };
     constants.into_iter().map(number).collect()
+}
+
+/// Columns as rows, one after the other, as many as the shortest column has.
+fn rows_of(kernel: &mut Kernel, columns: &[Column]) -> Vec<f64> {
+    let count = columns.iter().map(Column::len).min().unwrap_or(0);
+    let mut rows = vec![0.0; columns.len() * count];
+    for (i, column) in columns.iter().enumerate() {
+        let places = rows.iter_mut().skip(i).step_by(columns.len());
+        match column {
+            Column::Texts(texts) => places.zip(texts).for_each(|(x, text)| *x = kernel.string(text.as_bytes()) as f64),
+            Column::Numbers(numbers) => places.zip(numbers).for_each(|(x, number)| *x = *number),
+        }
+    }
+    rows
 }
 
 pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {

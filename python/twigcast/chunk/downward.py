@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twigcast.frozen import quick
 from twigcast.lang import ast
 from twigcast.lang.canon import Opaque
 from twigcast.lang.context import at_document
@@ -16,6 +17,7 @@ from twigcast.pattern import Node, Step, Twig
 _DOWN = frozenset(("child", "descendant", "descendant-or-self", "self", "attribute"))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Raw(Opaque):
     """A predicate as it was written."""

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from twigcast.errors import Span
+from twigcast.frozen import quick
 from twigcast.lang.functions import FUNCTIONS
 
 NODE_SET, BOOLEAN, NUMBER, STRING = "node-set", "boolean", "number", "string"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class NameTest:
     """``ns`` None: any namespace; ``""``: none. ``local`` None: any name. Which kind of node, the axis says."""
@@ -24,6 +26,7 @@ class NameTest:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class KindTest:
     """``text``, ``comment``, ``processing-instruction`` (with an optional target) or ``node``."""
@@ -33,6 +36,7 @@ class KindTest:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AxisStep:
     axis: str
@@ -41,6 +45,7 @@ class AxisStep:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LocationPath:
     absolute: bool
@@ -48,6 +53,7 @@ class LocationPath:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class FilterPath:
     """``(primary)[p]/steps``: predicates or steps on an expression that is not itself a step."""
@@ -58,12 +64,14 @@ class FilterPath:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Union:
     operands: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Logical:
     """``op`` is ``and`` or ``or``; at least two operands."""
@@ -73,6 +81,7 @@ class Logical:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Comparison:
     op: str
@@ -81,6 +90,7 @@ class Comparison:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
     op: str
@@ -89,12 +99,14 @@ class Arithmetic:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Negation:
     operand: Expr
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Call:
     name: str
@@ -102,12 +114,14 @@ class Call:
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Number:
     value: float
     span: Span = field(compare=False, repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class String:
     value: str

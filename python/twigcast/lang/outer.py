@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from twigcast.frozen import quick
 from twigcast.lang.canon import Opaque, any_branch, conj, disj, leaves, negate
 from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Up(Opaque):
     """Holds for the parent; ``absent`` if there is none, that is, for the document."""
@@ -21,6 +23,7 @@ class Up(Opaque):
     absent: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Above(Opaque):
     """Holds for some ancestor."""
@@ -28,6 +31,7 @@ class Above(Opaque):
     of: Predicate
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AtDocument(Opaque):
     """Holds for the document."""
@@ -35,6 +39,7 @@ class AtDocument(Opaque):
     of: Predicate
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Unknown(Opaque):
     """No tree pattern; ``serial`` keeps two of them apart, for they are two unknowns."""

@@ -66,7 +66,7 @@ def _trunk(tokens: list[str], at: int, known: Branches, nested: int) -> tuple[li
         step = nodes[-1].step
         if step.kind != "element":
             raise NotPlain
-        nodes[-1] = Node(step, (conj(*filters),))
+        nodes[-1] = Node(step, (conj(*filters) if len(filters) > 1 else filters[0],))
         if tokens[at][:1] != "/":
             return nodes, at
 

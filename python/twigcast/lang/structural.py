@@ -31,9 +31,10 @@ class NotPlain(Exception):
 class Steps(dict[str, Step]):
     """The text of a step -> Step; filled as texts are seen and bounded. Only a path's last step may be a leaf."""
 
-    def __init__(self, scope: Scope, *, leaf: bool) -> None:
+    def __init__(self, scope: Scope, same: dict[Step, Step], *, leaf: bool) -> None:
         super().__init__()
         self.scope = scope
+        self.same = same
         self.leaf = leaf
 
     def __missing__(self, text: str) -> Step:
@@ -52,7 +53,9 @@ class Steps(dict[str, Step]):
                 raise NotPlain from error
         if len(self) >= _MAX_CACHED:
             self.clear()
-        self[text] = step
+            self.same.clear()
+        # one object for equal steps: whoever compares them need not look inside
+        step = self[text] = self.same.setdefault(step, step)
         return step
 
 
@@ -93,8 +96,9 @@ class PathCompiler:
         self.namespaces = dict(namespaces or {})
         self.default_ns = default_ns or ""
         scope = Scope(self.namespaces, self.default_ns)
-        self._inner = Steps(scope, leaf=False)
-        self._last = Steps(scope, leaf=True)
+        same: dict[Step, Step] = {}
+        self._inner = Steps(scope, same, leaf=False)
+        self._last = Steps(scope, same, leaf=True)
         self.branches = Branches(self)
 
     def fast(self, text: str) -> LinearPath | None:

@@ -79,6 +79,10 @@ _cost = itemgetter(0)
 def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: list[Access]) -> None:
     if isinstance(predicate, Exists):
         trunk = _trunk(_along(predicate.twig, base, values, found), base)
+    elif isinstance(predicate, And):
+        for term in predicate.terms:
+            _collect(term, base, values, found)
+        return
     elif values and (equal := equality(predicate)) is not None:
         twig, slot = equal
         own = _own(base + twig.steps, slot)
@@ -86,10 +90,6 @@ def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: 
             found.append(own)
         steps = _along(twig, base, values, found)
         trunk = None if own is not None else _trunk(steps, base)
-    elif isinstance(predicate, And):
-        for term in predicate.terms:
-            _collect(term, base, values, found)
-        return
     else:
         trunk = _of(predicate, base, values)
     if trunk is not None:
@@ -98,6 +98,8 @@ def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: 
 
 def _along(twig: Twig, base: tuple[Step, ...], values: bool, found: list[Access]) -> tuple[Step, ...]:
     """What the filters on the way need; returns the steps."""
+    if twig.bare:
+        return base + twig.steps
     steps = base
     for node in twig.nodes:
         steps += (node.step,)
@@ -154,9 +156,11 @@ def _twig(twig: Twig, base: tuple[Step, ...], values: bool) -> Access | None:
 
 def _trunk(steps: tuple[Step, ...], base: tuple[Step, ...]) -> Access | None:
     """As much of the trunk as the path engine can follow."""
-    while len(steps) > len(base) and not _followable(steps):
+    while not _followable(steps):
+        if len(steps) <= len(base):
+            return None
         steps = steps[:-1]
-    if not steps or not _followable(steps):
+    if not steps:
         return None
     return Access(_PATH - len(steps), (ValuePath(steps),))
 

@@ -49,6 +49,11 @@ def encode(predicate: Predicate, code: Code) -> list[int]:
 
 def _twig(twig: Twig, code: Code, words: list[int]) -> None:
     words.append(len(twig.nodes))
+    if twig.bare:
+        for step in twig.steps:
+            words.append(code(step))
+            words.append(0)
+        return
     for node in twig.nodes:
         words.append(code(node.step))
         words.append(len(node.filters))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from twigcast.pattern import And, Compare, Exists, Node, Or, Predicate, Step, StringValue, Twig
+from twigcast.pattern import And, Compare, Exists, Or, Predicate, Step, StringValue, Twig
 from twigcast.plan.slots import Slot
 
 
@@ -62,21 +62,12 @@ def _each(parts: list[list[ValuePath] | None]) -> list[ValuePath] | None:
 
 
 def _along(twig: Twig, base: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
-    *inner, last = twig.nodes or (None,)
-    if last is None:
-        return [ValuePath(base, slot)]
-    for node in inner:
-        if node.filters:
-            return None
-    return _filtered(last, base + twig.steps, slot)
-
-
-def _filtered(last: Node, path: tuple[Step, ...], slot: Slot | None) -> list[ValuePath] | None:
-    if not last.filters:
-        return [ValuePath(path, slot)]
-    if slot is not None or len(last.filters) > 1:
+    if twig.bare:
+        return [ValuePath(base + twig.steps, slot)]
+    *inner, last = twig.nodes
+    if slot is not None or len(last.filters) != 1 or any(node.filters for node in inner):
         return None
-    return _below(last.filters[0], path)
+    return _below(last.filters[0], base + twig.steps)
 
 
 class Conjunction(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twigcast.frozen import quick
 from twigcast.pattern import (
     TRUE,
     Compiled,
@@ -27,6 +28,7 @@ there structure leads: ``inline`` tests equalities while the message is read, wh
 there; ``postponed`` compares values for the patterns whose paths are all there."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One of three kinds, from cheap to dear:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twigcast.frozen import quick
 from twigcast.pattern import (
     And,
     Compare,
@@ -23,6 +24,7 @@ from twigcast.pattern import (
 )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Slot(Const):
     """The place of a constant; ``value`` is still there for rules that depend on it (an empty string, a NaN)."""
@@ -49,10 +51,7 @@ def _slot(const: Const, values: Values) -> Slot:
 
 def _twig(twig: Twig, values: Values) -> Twig:
     # what has no filters is the same with slots
-    for node in twig.nodes:
-        if node.filters:
-            break
-    else:
+    if twig.bare:
         return twig
     return Twig(
         tuple([Node(n.step, tuple([_predicate(f, values) for f in n.filters])) if n.filters else n for n in twig.nodes])

@@ -54,7 +54,8 @@ class Compiler:
             raise references.as_written(error, s.query) from None
 
     def _compile(self, s: Subscription, query: str, namespaces: dict[str, str]) -> list[list[compiling.Row]]:
-        template, constants = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
+        template, literals = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
+        constants = template.constants(literals)
         found = self._compiled.get(template)
         if found is None:
             found = compiling.conjunctions(template, query, namespaces)
