@@ -14,6 +14,9 @@ use crate::xml::{Attr, Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
 /// What lies between units is matched when there is this much of it.
 const BETWEEN: u32 = 1 << 14;
+/// To match a unit alone, the elements around it are opened again: small ones deep down are matched together, with this
+/// many bytes for each of these elements.
+const WORTH: usize = 16;
 
 /// Which elements are units, what has been found in those so far, and the elements that are open around the next one.
 pub struct Units {
@@ -407,7 +410,9 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
             self.inside -= 1;
         } else if self.inside == 1 {
             self.inside = 0;
-            self.turn(src, past);
+            if (past - self.from) as usize >= WORTH * self.units.around.len() {
+                self.turn(src, past);
+            }
         } else {
             self.units.around.pop();
             self.free = self.free.min(self.units.around.len());
