@@ -214,10 +214,10 @@ class Engine:
                     if template.plan.residual is not None:
                         check(template.plan.residual)
                         residuals.append((i, template.plan.residual, s.result))
+                numbers = register.flush(len(subscriptions))
             except BaseException:
                 register.clear()
                 raise
-            numbers = register.flush(len(subscriptions))
             for i, residual, result in residuals:
                 self._residuals.add(numbers[i], residual, result)
             self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)

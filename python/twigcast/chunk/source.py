@@ -13,7 +13,7 @@ from typing import IO, cast
 
 from twigcast.errors import OptionError, TwigcastError
 
-BLOCK = 4 << 20
+BLOCK = 1 << 19
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 

@@ -78,7 +78,7 @@ class Element:
         return f'<{self.name} type="{self.values["@type"]}">{self.values["text()"]}{inner}</{self.name}>'
 
 
-# What may be in what: in circles, as in the paper's files of NASA, of which the grammar knows few tag paths all the same.
+# What may be in what: in circles, as in the paper's files of NASA; there are few tag paths all the same.
 _INSIDE = {
     "dataset": ("title", "author", "reference", "reference"),
     "reference": ("source", "source", "title"),
