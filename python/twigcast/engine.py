@@ -425,7 +425,9 @@ class Engine:
         """The numbers of the filters that some unit of a document satisfies, or what lies between them, and why it
         cannot be read. The document is the first of a column; its outermost ``free`` elements are no units. What could
         not be tried goes to ``failed``."""
-        numbers, error = units.match_one(xml, free, self._limits)
+        # A piece ends after what must not be cut, so it may have more than that may have.
+        limits = {**self._limits, "max_bytes": 4 * self._limits["max_bytes"]}
+        numbers, error = units.match_one(xml, free, limits)
         if error is not None:
             return [], error_of(error)
         if self._residuals:

@@ -142,12 +142,28 @@ def check_broken(seed: int) -> None:
     xml = document(random)
     at = random.randrange(len(xml))
     xml = xml[:at] + random.choice((b"", b"<", b"</x>", b"&", b"<!--")) + random.choice((b"", xml[at:]))
-    batch, block = random.choice((1, 50, 200, 10_000)), random.choice((1, 7, 64, 10_000))
-    options = {"block": block, "batch_bytes": batch}
-    together = run(prepare(subs, namespaces=NAMESPACES, chunks=2), xml, **options)
+    breaks_off = random.random() < 0.4
+
+    def found(some: list[Subscription], *sizes: int) -> Report:
+        batch, block, window, jobs = sizes
+
+        def source() -> Iterable[bytes]:
+            yield from pieces(xml, block)
+            if breaks_off:
+                raise SourceError("unreadable", "that is all")
+
+        scheme = prepare(some, namespaces=NAMESPACES, chunks=2)
+        return match(source, lambda _: scheme, Options(batch_bytes=batch, window=window, jobs=jobs))
+
+    def sizes() -> tuple[int, ...]:
+        batch, block = random.choice((1, 50, 200, 10_000)), random.choice((1, 7, 64, 10_000))
+        return batch, block, random.choice((1, 17, 10_000)), random.randint(1, 2)
+
+    together = found(subs, *sizes())
     for one in subs:
-        alone = run(prepare([one], namespaces=NAMESPACES, chunks=2), xml, **options)
-        assert repr(alone.error) == repr(together.error)
+        alone = found([one], *sizes())
+        if not breaks_off:
+            assert repr(alone.error) == repr(together.error)
         assert [a.id for a in alone.answers] == [a.id for a in together.answers if a.id == one.id], (seed, one.query)
 
 
@@ -293,6 +309,40 @@ def test_what_may_take_too_long_is_undecided(query: str, result: str) -> None:
     assert [(one.id, one.code) for one in report.undecided] == [("q", "residual-too-costly")]
     assert "the subscription" not in report.undecided[0].text
     assert [one.id for one in report.answers] == [0, 1, 2, 3, 4]
+
+
+def test_complete_parts_of_a_broken_document_count_though_the_last_one_is_open() -> None:
+    xml = b"<a><v><u><x/></u><u><x/></u><u><x/>"
+    for queries in (["//u[not(y)]"], ["//u[not(y)]", "//v[q]"]):
+        for batch in (1, 10_000):
+            subs = [Subscription(i, query) for i, query in enumerate(queries)]
+            assert [one.id for one in run(prepare(subs, chunks=2), xml, batch_bytes=batch).answers] == [0]
+
+
+def test_what_is_just_below_the_limit_is_not_too_large() -> None:
+    small = b"<s><n>1</n></s>" * 2_000
+    xml = b"<db>" + small + b"<s><n>2</n>" + b"y" * 90_000 + b"</s>" + small + b"</db>"
+    subs = [Subscription(i, query) for i, query in enumerate(("/db/s[n = 2]", "/db/s[n = 4]", "//none"))]
+    report = run(prepare(subs, chunks=2), xml, limits=Limits(max_bytes=100_000))
+    assert [one.id for one in report.answers] == [0] and not report.undecided and report.error is None
+
+
+@pytest.mark.parametrize("query", ["//*[local-name() = 's'][n]", "/db/*[local-name() = 's'] = 'x5'"])
+def test_names_in_any_namespace(query: str) -> None:
+    for beside in ("potpourri", "filters"):
+        scheme = prepare(
+            [Subscription(0, query), *(Subscription(s.query, s.query) for s in SUBS)], chunks=2, beside=beside
+        )
+        assert 0 in [one.id for one in run(scheme, DB, batch_bytes=100).answers]
+
+
+@pytest.mark.parametrize("block", [100, 10_000])
+@pytest.mark.parametrize("batch", [100, 10_000])
+def test_a_document_may_not_be_a_byte_too_long(block: int, batch: int) -> None:
+    for most in (500, len(DB) - 1, len(DB)):
+        report = run(prepare(SUBS, chunks=2), DB, block=block, max_document=most, batch_bytes=batch)
+        assert (report.error is None) == (most == len(DB))
+        assert report.answers[0].id == 0
 
 
 def test_a_limit_on_the_document() -> None:

@@ -19,7 +19,6 @@ PLANS = ("unroll", "share", "share-bucket")
 MESSAGES = 10_000
 TABLE_5_1 = {1_000: (56, 107, 26.3), 10_000: (61, 154, 44.6), 100_000: (70, 504, 195), 1_000_000: (161, 2369, 1210)}
 TABLE_5_2 = {100_000: (52, 101, 75), 200_000: (55, 221, 119), 1_000_000: (70, 504, 195)}
-TABLE_5_3 = {0.13: 1, 0.7: 5, 1.4: 10, 2.1: 15, 2.7: 20}
 # The paper tells no number of symbols. Its last row has a hundred matches a message, so there are at most 10,000 of
 # them to a million subscriptions; as many as an exchange lists:
 SYMBOLS = 3_000

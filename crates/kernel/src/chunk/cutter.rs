@@ -69,7 +69,18 @@ impl Cutter {
         let good = |at: &At| at.placed && at.offset > from;
         let unit = unit.filter(good);
         let at = unit.or(other.filter(good))?;
-        let end_of = |name: &[u8]| [b"</", name, b">"].concat();
+        Some(Cut { unit: unit.map(|_| end_of(&self.unit)), ..self.cut(at) })
+    }
+
+    /// The places before the units that are open, the outermost `beyond` elements left out. For one that follows
+    /// `ALL`: all that is whole comes before the first of these that is in its way.
+    pub fn before_open_units(&self, beyond: usize) -> impl Iterator<Item = Cut> + '_ {
+        let open = self.tags.open.iter().enumerate().skip(beyond.max(1));
+        let units = open.filter(|&(depth, one)| one.placed && !self.units.state(self.states[depth]).kept.is_empty());
+        units.map(|(depth, one)| self.cut(At { offset: one.offset, placed: true, depth }))
+    }
+
+    fn cut(&self, at: At) -> Cut {
         let chain = Chain {
             tags: self.tags.open[..at.depth].last().map_or(vec![], |open| self.tags.bytes[..open.tag.1].to_vec()),
             ends: (0..at.depth).rev().flat_map(|depth| end_of(self.tags.name(depth))).collect(),
@@ -77,7 +88,7 @@ impl Cutter {
         };
         let parted = self.states[..at.depth].iter().flat_map(|&state| &self.units.state(state).kept);
         let parted = parted.map(|&(unit, _)| unit).collect();
-        Some(Cut { at: at.offset, chain, unit: unit.map(|_| end_of(&self.unit)), parted })
+        Cut { at: at.offset, chain, unit: None, parted }
     }
 
     /// How many elements are open up to the unit at hand, with it.
@@ -90,6 +101,10 @@ impl Cutter {
         let depth = self.states.len();
         (depth > 0).then_some(At { offset: u64::from(offset), placed: false, depth })
     }
+}
+
+fn end_of(name: &[u8]) -> Vec<u8> {
+    [b"</", name, b">"].concat()
 }
 
 impl Sink for Cutter {
@@ -115,7 +130,7 @@ impl Sink for Cutter {
         }
         self.elsewhere = self.at(tag.start).or(self.elsewhere);
         self.states.push(state);
-        self.tags.push(&tag.src[tag.start as usize..tag.end as usize], tag.name().len(), 0, 0, 0);
+        self.tags.push(&tag.src[tag.start as usize..tag.end as usize], tag.name().len(), 0, 0, tag.start);
     }
 
     #[inline]
@@ -141,6 +156,9 @@ impl Sink for Cutter {
             if !at.placed {
                 (at.offset, at.placed) = (offset(at.offset as u32), true);
             }
+        }
+        if self.free == Cutter::ALL {
+            self.tags.place(offset);
         }
         self.units.trim(self.states.iter_mut());
     }

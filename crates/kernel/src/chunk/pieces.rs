@@ -74,6 +74,7 @@ pub struct Pieces {
     /// How often what is at hand has been read again because some unit is too large.
     widened: u32,
     finished: bool,
+    broken: bool,
     error: Option<XmlError>,
 }
 
@@ -103,6 +104,7 @@ impl Pieces {
             last_patience: 0,
             widened: 0,
             finished: false,
+            broken: false,
             error: None,
         }
     }
@@ -141,18 +143,30 @@ impl Pieces {
         for content in contents.iter().copied().chain([&rest[..]]) {
             self.push(content);
         }
-        if std::mem::take(&mut self.finished) {
+        if self.total > self.settings.max_total {
+            self.fail_at_limit();
+        } else if self.broken {
+            self.break_off();
+        } else if std::mem::take(&mut self.finished) {
             self.finish();
         }
     }
 
     /// Takes the next bytes of the document.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let room = self.settings.max_total.saturating_sub(self.total).min(bytes.len() as u64) as usize;
         self.total += bytes.len() as u64;
-        if self.total > self.settings.max_total && matches!(self.mode, Mode::Guess(_)) {
-            self.read_again(self.chain.depth); // it will tell
+        self.push(&bytes[..room]);
+        if room < bytes.len() {
+            self.fail_at_limit();
         }
-        self.push(bytes);
+    }
+
+    fn fail_at_limit(&mut self) {
+        if self.error.is_none() {
+            let place = self.place.after(&self.buffer[self.head..]);
+            self.fail(place.too_large("a document", self.settings.max_total));
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -186,14 +200,17 @@ impl Pieces {
                 return;
             }
             let most = self.settings.limits.max_bytes;
+            let length = (self.buffer.len() - self.head) as u64;
             match (cutter.take(self.place.offset), cutter.depth_of_unit()) {
                 (Some(cut), _) => self.cut_exactly(cut),
-                (None, _) if (self.buffer.len() - self.head) as u64 <= most => {}
+                (None, _) if length <= most => {}
                 (None, Some(depth)) => {
                     // Ever more at once, for a unit in it may be as large, and a unit in that.
                     self.widened = (self.widened + 1).min(16);
                     return self.read_again(depth - 1 + (1 << (self.widened - 1)));
                 }
+                // the reader tells of markup or text only when it has a little more than that
+                (None, None) if length <= 2 * most => {}
                 (None, None) => return self.fail(self.place.too_large("what cannot be cut, a part", most)),
             }
         }
@@ -317,13 +334,10 @@ impl Pieces {
         self.error = Some(error);
     }
 
-    /// The document breaks off: what there is up to the last tag is the last piece.
+    /// The document breaks off. What there is up to the last tag makes pieces, one before each unit that is open then,
+    /// so that what one subscription gets does not depend on what must be whole for others.
     fn emit_rest(&mut self) {
-        let is_plain = matches!(&self.mode, Mode::Exact(exact) if exact.0.is_plain() == Some(true));
         self.recover();
-        if !is_plain {
-            return;
-        }
         let rest = self.buffer.split_off(self.head);
         self.resume(Cutter::ALL);
         self.buffer.extend_from_slice(&rest);
@@ -332,19 +346,30 @@ impl Pieces {
         };
         let (stream, cutter) = &mut **exact;
         let _ = stream.push(&rest, cutter).and_then(|()| stream.finish(cutter)); // what is wrong is known
-        let cut = cutter.take(self.place.offset);
+        let mut cuts = vec![];
+        if stream.is_plain() == Some(true) {
+            // as long as the tags that go with every piece are not more than what there is
+            let mut left = rest.len();
+            cuts.extend(cutter.before_open_units(self.chain.depth).take_while(|cut| {
+                left = left.saturating_sub(cut.chain.tags.len());
+                left > 0
+            }));
+            cuts.extend(cutter.take(self.place.offset));
+        }
         self.recover();
-        if let Some(cut) = cut {
-            self.emit_upto(cut);
+        for cut in cuts {
+            if cut.at > self.place.offset {
+                self.emit_upto(cut);
+            }
         }
     }
 
     /// No more comes, though the document has not ended.
     pub fn break_off(&mut self) {
-        if matches!(self.mode, Mode::Guess(_)) {
-            self.read_again(self.chain.depth);
+        self.broken = true;
+        if !matches!(self.mode, Mode::Done) {
+            self.emit_rest();
         }
-        self.emit_rest();
     }
 
     /// There is no more: the rest is the last piece.
