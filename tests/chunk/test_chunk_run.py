@@ -319,6 +319,21 @@ def test_complete_parts_of_a_broken_document_count_though_the_last_one_is_open()
             assert [one.id for one in run(prepare(subs, chunks=2), xml, batch_bytes=batch).answers] == [0]
 
 
+@pytest.mark.parametrize("cut", [30, len(DB) // 2, len(DB)])
+def test_a_source_that_breaks_off_gives_what_comes_before(cut: int) -> None:
+    """Even if it had given all of the document."""
+
+    def source() -> Iterable[bytes]:
+        yield from pieces(DB[:cut], 64)
+        raise SourceError("unreadable", "that is all")
+
+    for batch in (100, 10_000):
+        report = match(source, lambda _: prepare(SUBS, chunks=2), Options(batch_bytes=batch))
+        assert isinstance(report.error, SourceError)
+        most = {30: [2], len(DB): [0, 1, 2, 4]}.get(cut, [0, 2, 4])
+        assert [one.id for one in report.answers] == most
+
+
 def test_what_is_just_below_the_limit_is_not_too_large() -> None:
     small = b"<s><n>1</n></s>" * 2_000
     xml = b"<db>" + small + b"<s><n>2</n>" + b"y" * 90_000 + b"</s>" + small + b"</db>"

@@ -148,6 +148,10 @@ impl Sink for Cutter {
             self.free = self.free.min(self.states.len());
         }
         self.elsewhere = self.at(past);
+        if self.free == Cutter::ALL && self.states.is_empty() {
+            self.elsewhere = Some(At { offset: u64::from(past), placed: false, depth: 0 });
+            // it is all there
+        }
         self.at_unit = self.at_unit.filter(|at| at.depth <= self.states.len());
     }
 
