@@ -1,7 +1,8 @@
 //! Large documents for Python: the streaming reader alone, fragments of a scheme, and pieces.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::engine::{Engine, Rows};
+use crate::engine::Engine;
+use crate::rows::Rows;
 use crate::xml::{error, limits, Error};
 use arrow_array::LargeBinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};

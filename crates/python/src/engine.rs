@@ -1,20 +1,17 @@
 //! The engine for Python: subscriptions as arrays of step codes, messages and matches as Arrow columns.
 
 use crate::arrow::{export, import, ArrowData};
+use crate::constants::{constant, numbered, rows_of, Column, Constant};
 use crate::pool::Pool;
 use crate::results::{self, Selected};
+use crate::rows::{table, Errors, Rows};
 use crate::xml::{error, limits, Error};
-use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray,
-    StructArray, UInt32Array, UInt8Array,
-};
-use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array, UInt8Array};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
@@ -355,50 +352,6 @@ unsafe impl Held for Bytes {
     }
 }
 
-/// A constant of a subscription.
-pub(crate) enum Constant {
-    Text(PyBackedStr),
-    Number(f64),
-}
-
-pub(crate) fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
-    match value.cast::<PyString>() {
-        Ok(text) => Ok(Constant::Text(text.extract()?)),
-        Err(_) => Ok(Constant::Number(value.extract()?)),
-    }
-}
-
-/// The constants of one slot, row by row.
-enum Column {
-    Texts(Vec<PyBackedStr>),
-    Numbers(Vec<f64>),
-}
-
-impl Column {
-    /// From texts, which are strings, or numbers as they are written.
-    fn new((are_numbers, texts): &(bool, Bound<'_, PyList>)) -> PyResult<Column> {
-        if !are_numbers {
-            return texts.extract().map(Column::Texts);
-        }
-        let number = |t: Bound<'_, PyAny>| Ok(t.cast::<PyString>()?.to_str()?.parse::<f64>()?);
-        texts.iter().map(number).collect::<PyResult<_>>().map(Column::Numbers)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Column::Texts(texts) => texts.len(),
-            Column::Numbers(numbers) => numbers.len(),
-        }
-    }
-
-    fn slot(&self) -> Slot {
-        match self {
-            Column::Texts(_) => Slot::Str,
-            Column::Numbers(_) => Slot::Num,
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Ascending,
@@ -520,132 +473,4 @@ impl Engine {
         }
         (errors, row)
     }
-}
-
-/// The column of messages, whichever of the usual types it has.
-pub(crate) enum Rows<'a> {
-    Binary(&'a BinaryArray),
-    LargeBinary(&'a LargeBinaryArray),
-    Text(&'a StringArray),
-    LargeText(&'a LargeStringArray),
-}
-
-impl<'a> Rows<'a> {
-    pub(crate) fn new(array: &'a ArrayRef) -> PyResult<Rows<'a>> {
-        let any = array.as_any();
-        if let Some(a) = any.downcast_ref() {
-            Ok(Rows::Binary(a))
-        } else if let Some(a) = any.downcast_ref() {
-            Ok(Rows::LargeBinary(a))
-        } else if let Some(a) = any.downcast_ref() {
-            Ok(Rows::Text(a))
-        } else if let Some(a) = any.downcast_ref() {
-            Ok(Rows::LargeText(a))
-        } else {
-            Err(PyTypeError::new_err(format!("messages must be binary or string, not {}", array.data_type())))
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Rows::Binary(a) => a.len(),
-            Rows::LargeBinary(a) => a.len(),
-            Rows::Text(a) => a.len(),
-            Rows::LargeText(a) => a.len(),
-        }
-    }
-
-    pub(crate) fn get(&self, i: usize) -> Option<&[u8]> {
-        match self {
-            Rows::Binary(a) => a.is_valid(i).then(|| a.value(i)),
-            Rows::LargeBinary(a) => a.is_valid(i).then(|| a.value(i)),
-            Rows::Text(a) => a.is_valid(i).then(|| a.value(i).as_bytes()),
-            Rows::LargeText(a) => a.is_valid(i).then(|| a.value(i).as_bytes()),
-        }
-    }
-}
-
-/// What was wrong with the rows of a column. Most have nothing wrong, and take nothing until the end.
-#[derive(Default)]
-pub(crate) struct Errors {
-    rows: usize,
-    found: Vec<(usize, XmlError)>,
-}
-
-impl Errors {
-    #[inline]
-    pub(crate) fn push(&mut self, error: Option<XmlError>) {
-        if let Some(error) = error {
-            self.found.push((self.rows, error));
-        }
-        self.rows += 1;
-    }
-
-    pub(crate) fn finish(self) -> ArrayRef {
-        let (mut code, mut text) = (StringBuilder::new(), StringBuilder::new());
-        let (mut line, mut column, mut offset) = (UInt32Builder::new(), UInt32Builder::new(), UInt64Builder::new());
-        let mut valid = NullBufferBuilder::new(self.rows);
-        let mut row = 0;
-        // each error after the rows before it that have none, and at last the rows that are left
-        for (at, error) in self.found.iter().map(|(at, e)| (*at, Some(e))).chain([(self.rows, None)]) {
-            let good = at - row;
-            code.append_nulls(good);
-            line.append_nulls(good);
-            column.append_nulls(good);
-            offset.append_nulls(good);
-            text.append_nulls(good);
-            valid.append_n_nulls(good);
-            let Some(e) = error else { break };
-            code.append_value(e.code);
-            line.append_value(e.line);
-            column.append_value(e.column);
-            offset.append_value(e.offset);
-            text.append_value(&e.message);
-            valid.append_non_null();
-            row = at + 1;
-        }
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            ("code", Arc::new(code.finish())),
-            ("line", Arc::new(line.finish())),
-            ("column", Arc::new(column.finish())),
-            ("offset", Arc::new(offset.finish())),
-            ("text", Arc::new(text.finish())),
-        ];
-        let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
-        let arrays = columns.into_iter().map(|c| c.1).collect();
-        Arc::new(StructArray::new(fields, arrays, valid.finish()))
-    }
-}
-
-/// The numbers of constants, those of strings in place of these.
-fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
-    let number = |c| match c {
-        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
-        Constant::Number(x) => x,
-    };
-    constants.into_iter().map(number).collect()
-}
-
-/// Columns as rows, one after the other, as many as the shortest column has.
-fn rows_of(kernel: &mut Kernel, columns: &[Column]) -> Vec<f64> {
-    let count = columns.iter().map(Column::len).min().unwrap_or(0);
-    let mut rows = vec![0.0; columns.len() * count];
-    for (i, column) in columns.iter().enumerate() {
-        let places = rows.iter_mut().skip(i).step_by(columns.len());
-        match column {
-            Column::Texts(texts) => places.zip(texts).for_each(|(x, text)| *x = kernel.string(text.as_bytes()) as f64),
-            Column::Numbers(numbers) => places.zip(numbers).for_each(|(x, number)| *x = *number),
-        }
-    }
-    rows
-}
-
-pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {
-    let error = errors.finish();
-    let fields: Fields = vec![
-        Field::new("matches", matches.data_type().clone(), false),
-        Field::new("error", error.data_type().clone(), true),
-    ]
-    .into();
-    Arc::new(StructArray::new(fields, vec![Arc::new(matches), error], None))
 }

@@ -1,7 +1,8 @@
 //! Correlations for Python: blocks and queries in, messages in, results out.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::engine::{constant, Constant, Errors, Rows};
+use crate::constants::{constant, Constant};
+use crate::rows::{Errors, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};

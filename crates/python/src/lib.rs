@@ -3,10 +3,12 @@ use pyo3::prelude::*;
 
 mod arrow;
 mod chunk;
+mod constants;
 mod engine;
 mod join;
 mod pool;
 mod results;
+mod rows;
 mod shred;
 mod transform;
 mod xml;

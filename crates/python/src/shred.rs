@@ -1,7 +1,7 @@
 //! Shredding for Python: messages in, rows out as Arrow columns; and BrPred over such columns.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::engine::{Errors, Rows};
+use crate::rows::{Errors, Rows};
 use crate::xml::limits;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int32Array, ListArray, StringArray, StructArray, UInt32Array,

@@ -1,7 +1,8 @@
 //! Transforms for Python: programs and templates in, new messages out.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::engine::{constant, table, Constant, Errors, Rows};
+use crate::constants::{constant, Constant};
+use crate::rows::{table, Errors, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StructArray, UInt32Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};

@@ -1,0 +1,74 @@
+//! The constants of subscriptions, as Python has them.
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyList, PyString};
+use twigcast_kernel::engine::Engine as Kernel;
+use twigcast_kernel::shapes::program::Slot;
+
+/// A constant of a subscription.
+pub(crate) enum Constant {
+    Text(PyBackedStr),
+    Number(f64),
+}
+
+pub(crate) fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Constant::Text(text.extract()?)),
+        Err(_) => Ok(Constant::Number(value.extract()?)),
+    }
+}
+
+/// The constants of one slot, row by row.
+pub(crate) enum Column {
+    Texts(Vec<PyBackedStr>),
+    Numbers(Vec<f64>),
+}
+
+impl Column {
+    /// From texts, which are strings, or numbers as they are written.
+    pub(crate) fn new((are_numbers, texts): &(bool, Bound<'_, PyList>)) -> PyResult<Column> {
+        if !are_numbers {
+            return texts.extract().map(Column::Texts);
+        }
+        let number = |t: Bound<'_, PyAny>| Ok(t.cast::<PyString>()?.to_str()?.parse::<f64>()?);
+        texts.iter().map(number).collect::<PyResult<_>>().map(Column::Numbers)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Column::Texts(texts) => texts.len(),
+            Column::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    pub(crate) fn slot(&self) -> Slot {
+        match self {
+            Column::Texts(_) => Slot::Str,
+            Column::Numbers(_) => Slot::Num,
+        }
+    }
+}
+
+/// The numbers of constants, those of strings in place of these.
+pub(crate) fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
+    let number = |c| match c {
+        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+        Constant::Number(x) => x,
+    };
+    constants.into_iter().map(number).collect()
+}
+
+/// Columns as rows, one after the other, as many as the shortest column has.
+pub(crate) fn rows_of(kernel: &mut Kernel, columns: &[Column]) -> Vec<f64> {
+    let count = columns.iter().map(Column::len).min().unwrap_or(0);
+    let mut rows = vec![0.0; columns.len() * count];
+    for (i, column) in columns.iter().enumerate() {
+        let places = rows.iter_mut().skip(i).step_by(columns.len());
+        match column {
+            Column::Texts(texts) => places.zip(texts).for_each(|(x, text)| *x = kernel.string(text.as_bytes()) as f64),
+            Column::Numbers(numbers) => places.zip(numbers).for_each(|(x, number)| *x = *number),
+        }
+    }
+    rows
+}

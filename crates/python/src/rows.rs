@@ -1,0 +1,117 @@
+//! Columns of messages that come in, and what was wrong with them on its way out.
+
+use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray, StructArray,
+};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::{Field, Fields};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use twigcast_kernel::xml::XmlError;
+
+/// The column of messages, whichever of the usual types it has.
+pub(crate) enum Rows<'a> {
+    Binary(&'a BinaryArray),
+    LargeBinary(&'a LargeBinaryArray),
+    Text(&'a StringArray),
+    LargeText(&'a LargeStringArray),
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(array: &'a ArrayRef) -> PyResult<Rows<'a>> {
+        let any = array.as_any();
+        if let Some(a) = any.downcast_ref() {
+            Ok(Rows::Binary(a))
+        } else if let Some(a) = any.downcast_ref() {
+            Ok(Rows::LargeBinary(a))
+        } else if let Some(a) = any.downcast_ref() {
+            Ok(Rows::Text(a))
+        } else if let Some(a) = any.downcast_ref() {
+            Ok(Rows::LargeText(a))
+        } else {
+            Err(PyTypeError::new_err(format!("messages must be binary or string, not {}", array.data_type())))
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Rows::Binary(a) => a.len(),
+            Rows::LargeBinary(a) => a.len(),
+            Rows::Text(a) => a.len(),
+            Rows::LargeText(a) => a.len(),
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> Option<&[u8]> {
+        match self {
+            Rows::Binary(a) => a.is_valid(i).then(|| a.value(i)),
+            Rows::LargeBinary(a) => a.is_valid(i).then(|| a.value(i)),
+            Rows::Text(a) => a.is_valid(i).then(|| a.value(i).as_bytes()),
+            Rows::LargeText(a) => a.is_valid(i).then(|| a.value(i).as_bytes()),
+        }
+    }
+}
+
+/// What was wrong with the rows of a column. Most have nothing wrong, and take nothing until the end.
+#[derive(Default)]
+pub(crate) struct Errors {
+    rows: usize,
+    found: Vec<(usize, XmlError)>,
+}
+
+impl Errors {
+    #[inline]
+    pub(crate) fn push(&mut self, error: Option<XmlError>) {
+        if let Some(error) = error {
+            self.found.push((self.rows, error));
+        }
+        self.rows += 1;
+    }
+
+    pub(crate) fn finish(self) -> ArrayRef {
+        let (mut code, mut text) = (StringBuilder::new(), StringBuilder::new());
+        let (mut line, mut column, mut offset) = (UInt32Builder::new(), UInt32Builder::new(), UInt64Builder::new());
+        let mut valid = NullBufferBuilder::new(self.rows);
+        let mut row = 0;
+        // each error after the rows before it that have none, and at last the rows that are left
+        for (at, error) in self.found.iter().map(|(at, e)| (*at, Some(e))).chain([(self.rows, None)]) {
+            let good = at - row;
+            code.append_nulls(good);
+            line.append_nulls(good);
+            column.append_nulls(good);
+            offset.append_nulls(good);
+            text.append_nulls(good);
+            valid.append_n_nulls(good);
+            let Some(e) = error else { break };
+            code.append_value(e.code);
+            line.append_value(e.line);
+            column.append_value(e.column);
+            offset.append_value(e.offset);
+            text.append_value(&e.message);
+            valid.append_non_null();
+            row = at + 1;
+        }
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("code", Arc::new(code.finish())),
+            ("line", Arc::new(line.finish())),
+            ("column", Arc::new(column.finish())),
+            ("offset", Arc::new(offset.finish())),
+            ("text", Arc::new(text.finish())),
+        ];
+        let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
+        let arrays = columns.into_iter().map(|c| c.1).collect();
+        Arc::new(StructArray::new(fields, arrays, valid.finish()))
+    }
+}
+
+pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {
+    let error = errors.finish();
+    let fields: Fields = vec![
+        Field::new("matches", matches.data_type().clone(), false),
+        Field::new("error", error.data_type().clone(), true),
+    ]
+    .into();
+    Arc::new(StructArray::new(fields, vec![Arc::new(matches), error], None))
+}
