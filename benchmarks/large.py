@@ -124,7 +124,7 @@ def chunked(path: str, scheme: Scheme, jobs: int) -> int:
 
 
 def lines(quick: bool) -> Iterator[Line]:
-    size, repeat = (SIZE // 4, 3) if quick else (SIZE, 5)
+    size, repeat = (SIZE // 4, 3) if quick else (SIZE, 12)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "catalogue.xml")
         with Path(path).open("wb") as file:

@@ -20,7 +20,8 @@ pub const OTHER: Sym = 8;
 pub const OTHER_ATTRIBUTE: Sym = 9;
 /// Any node but an attribute (`node()` as a test in patterns; never occurs in a message).
 pub const NODE: Sym = 10;
-const FIRST: Sym = 16;
+/// The first symbol of a name.
+pub(crate) const FIRST: Sym = 16;
 /// Set in the symbols that stand for a value a node has, the leaves below all others: `path = "x"` is a path whose
 /// last step is the value.
 pub const VALUE: Sym = 1 << 30;

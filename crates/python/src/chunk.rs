@@ -229,6 +229,8 @@ pub struct Units {
     units: Vec<Keep>,
     /// What threads have done with: each that matches takes one and gives it back.
     idle: Mutex<Vec<matcher::Units>>,
+    /// By number: it is not looked for any more.
+    found: Mutex<Vec<bool>>,
 }
 
 #[pymethods]
@@ -238,7 +240,19 @@ impl Units {
         let mut names = engine.get().write();
         let units = units.into_iter().map(|steps| keep(names.names_mut(), 0, true, steps)).collect::<PyResult<_>>()?;
         drop(names);
-        Ok(Units { engine, units, idle: Mutex::default() })
+        Ok(Units { engine, units, idle: Mutex::default(), found: Mutex::default() })
+    }
+
+    /// Looks no more for these subscriptions. They are still there, and cost a little.
+    fn skip(&self, numbers: Vec<u32>) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in numbers {
+            let at = number as usize;
+            if found.len() <= at {
+                found.resize(at + 1, false);
+            }
+            found[at] = true;
+        }
     }
 
     /// The numbers of the subscriptions that some unit of the document satisfies, or what lies between units, ascending,
@@ -261,9 +275,10 @@ impl Units {
             let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let taken = idle().pop();
             let mut units = taken.unwrap_or_else(|| matcher::Units::new(self.units.clone()));
+            units.begin(free, &self.found.lock().unwrap_or_else(PoisonError::into_inner));
             let mut out = vec![];
-            let read = engine
-                .with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, free, &mut out));
+            let read =
+                engine.with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, &mut out));
             idle().push(units);
             (out, read.err().map(error))
         }))

@@ -30,6 +30,9 @@ from twigcast.limits import Limits
 PIECE = 1 << 20
 """A piece has about this many bytes: it is read while the processor has it near."""
 
+SPARSE = 2
+"""What has been found is taken out when there is one of it for so many that are left."""
+
 _Result = tuple[set[int], MessageError | None, list[tuple[int, MessageError]]]
 """What has been found, why the piece cannot be read, and what could not be tried."""
 
@@ -90,15 +93,12 @@ def compiled(scheme: Scheme, limits: Limits) -> Compiled:
 class _Wanted:
     """The expressions that are looked for in one document."""
 
-    def __init__(self, made: Compiled, *, shared: bool) -> None:
-        """``shared``: several threads match, and all have to stop while something is removed."""
-        self._shared = shared
-        self._gone: set[int] = set()
+    def __init__(self, made: Compiled) -> None:
         self._engine = made.engine
         self._steps = made.units
         self._numbers = [one.number for one in made.expressions]
         self._places = {number: place for place, number in enumerate(self._numbers)}
-        self._dense = len(self._places)
+        self._gone: list[int] = []
         self._use(made.kernel())
 
     def _use(self, kernel: _kernel.Engine) -> None:
@@ -106,16 +106,20 @@ class _Wanted:
         self._units = _kernel.Units(kernel, self._steps)
 
     def remove(self, found: set[int]) -> None:
-        self._gone |= found
-        if not self._gone or (self._shared and 4 * len(self._gone) < len(self._places)):
-            return  # to find them again costs less than to wait
-        for number in self._gone:
-            self._kernel.remove(self._places.pop(number))
+        if not found:
+            return
+        gone = [self._places.pop(number) for number in found]
+        self._gone += gone
+        if len(self._gone) * SPARSE < len(self._places):
+            self._units.skip(gone)
+            return
+        # Not from the one at hand, which other threads are using.
+        kernel = _kernel.Engine.open(pa.array(self._kernel.save()))
+        for place in self._gone:
+            kernel.remove(place)
         self._gone.clear()
         # What is gone leaves gaps, which cost a little everywhere.
-        if len(self._places) <= self._dense * 3 // 4:
-            self._dense = len(self._places)
-            self._use(_kernel.Engine.open(pa.array(self._kernel.save())))
+        self._use(_kernel.Engine.open(pa.array(kernel.save())))
 
     def match(self, xml: pa.Array, around: int) -> _Result:
         failed: list[tuple[int, MessageError]] = []
@@ -144,7 +148,8 @@ class _Piece:
     around: int
     unsound: frozenset[int]
     """Expressions that it says nothing of, even if they hold for it."""
-    result: Future[_Result] | None
+    result: Future[_Result] | _Result | None
+    """None: not tried yet."""
 
     def bytes(self) -> bytes:
         buffer = self.xml.buffers()[2]
@@ -174,12 +179,12 @@ class Pieces:
         self._unsound: frozenset[int] = frozenset()
         self._remaining = {one.number for one in made.expressions}
         self._pool = pool
-        self._most = jobs + 1 if pool else 0
+        self._most = 2 * jobs if pool else 0
         target = max(1, min(piece_bytes, limits.max_bytes // 4))
         max_total = max_document or UNBOUNDED
         self._kernel = _kernel.Pieces(made.units, target, limits.of_kernel(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
-        self._wanted = _Wanted(made, shared=pool is not None)
+        self._wanted = _Wanted(made)
         self.found: set[int] = set()
         self.problems: dict[int, Undecided] = {}
         """By expression: why it could not be evaluated."""
@@ -240,7 +245,16 @@ class Pieces:
         self._drop(found - piece.unsound)
 
     def _match(self, piece: _Piece) -> _Result:
-        return self._wanted.match(piece.xml, piece.around) if piece.result is None else piece.result.result()
+        """The result of the first piece. Rather than wait for it, this thread does what no other has begun."""
+        while isinstance(piece.result, Future) and not piece.result.done():
+            waiting = (one for one in self._pending if isinstance(one.result, Future) and one.result.cancel())
+            other = next(waiting, None)
+            if other is None:
+                break
+            other.result = self._wanted.match(other.xml, other.around)
+        if piece.result is None:
+            piece.result = self._wanted.match(piece.xml, piece.around)
+        return piece.result.result() if isinstance(piece.result, Future) else piece.result
 
     def _drop(self, found: set[int]) -> None:
         """Looks no more for what has been found."""

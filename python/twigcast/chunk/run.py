@@ -123,7 +123,7 @@ class _Run:
 
     def _pieces(self, made: Compiled, stack: ExitStack) -> Pieces:
         options = self._options
-        pool = stack.enter_context(ThreadPoolExecutor(options.jobs)) if options.jobs > 1 else None
+        pool = stack.enter_context(ThreadPoolExecutor(options.jobs - 1)) if options.jobs > 1 else None
         return Pieces(
             made,
             pool=pool,
@@ -162,6 +162,8 @@ class _Run:
         """Of a broken document, or where a fragment is missing, only what the rest of it cannot change is said."""
         large = [one.number for chunk in (chunker.overfull if chunker else ()) for one in chunk.expressions]
         unknown = {*large, *problems}
+        if error is None and not unknown:
+            return Report(self._merge.answers())
         most = self._options.max_fragment or self._options.limits.max_bytes
         undecided, sure = [], {}
         for one in self._scheme.answers:

@@ -1,14 +1,15 @@
 //! A large document as many small messages: each unit, with the tags of the elements around it, is matched as if it
 //! were alone. So a value leads to the few subscriptions that ask for it in this unit, and not to a search through all.
 //!
-//! Where hardly any unit has all the paths and values that some pattern needs, units are read lightly at first, by
-//! their paths and values alone; the table of nodes is made for those that may match, by reading them again.
+//! Where few units have all the paths and values that some pattern needs, units are read lightly at first, by their
+//! paths and values alone; the table of nodes is made for those that may match, by reading them again.
 
 use super::{Deliver, Matcher, MessageSink, PathMatcher};
 use crate::chunk::automaton::{Automaton, Keep, StateId};
 use crate::engine::Engine;
 use crate::names;
 use crate::shapes::candidates::Item;
+use crate::shapes::necessary::{Necessary, Question};
 use crate::values::number::number;
 use crate::xml::{Attr, Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
@@ -17,6 +18,8 @@ const BETWEEN: u32 = 1 << 14;
 /// To match a unit alone, the elements around it are opened again: small ones deep down are matched together, with this
 /// many bytes for each of these elements.
 const WORTH: usize = 16;
+/// Where most units are looked at closely, every so many is nevertheless read lightly, to see whether that still holds.
+const PROBE: u32 = 16;
 
 /// Which elements are units, what has been found in those so far, and the elements that are open around the next one.
 pub struct Units {
@@ -29,10 +32,13 @@ pub struct Units {
     /// By number: it has been found.
     seen: Vec<bool>,
     found: Vec<u32>,
-    /// How many of 256 units had to be looked at closely, of late.
+    /// How many of 256 units that were read lightly had to be looked at closely, of late.
     close: u32,
+    /// Units that were not read lightly, since the last one that was.
+    heavy: u32,
     again: Again,
     values: Values,
+    necessary: Necessary,
 }
 
 /// To read units again.
@@ -69,10 +75,17 @@ impl Around {
 #[derive(Default)]
 struct Values {
     depth: u32,
-    /// Depth of the element, and its first run of text.
-    open: Vec<(u32, u32)>,
+    open: Vec<Open>,
     texts: Vec<Run>,
     scratch: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    depth: u32,
+    /// Its first run of text.
+    from: u32,
+    asked: Question,
 }
 
 #[derive(Clone, Copy)]
@@ -90,24 +103,26 @@ impl Values {
         self.texts.clear();
     }
 
-    /// The value of the element that ends, if it is asked for.
-    fn close<'a>(&'a mut self, src: &'a [u8]) -> Option<&'a [u8]> {
-        let &(depth, from) = self.open.last()?;
+    /// The value of the element that ends, and what is asked of it.
+    #[inline(always)]
+    fn close<'a>(&'a mut self, src: &'a [u8]) -> Option<(&'a [u8], Question)> {
+        let &Open { depth, from, asked } = self.open.last()?;
         if depth != self.depth {
             return None;
         }
         self.open.pop();
-        match &self.texts[from as usize..] {
-            [] => Some(b""),
-            [run] if run.plain => Some(&src[run.start as usize..run.end as usize]),
+        let value = match &self.texts[from as usize..] {
+            [] => b"",
+            [run] if run.plain => &src[run.start as usize..run.end as usize],
             runs => {
                 self.scratch.clear();
                 for &Run { start, end, plain, cdata } in runs {
                     Text { src, start, end, plain, cdata }.decode(&mut self.scratch);
                 }
-                Some(&self.scratch)
+                &self.scratch
             }
-        }
+        };
+        Some((value, asked))
     }
 }
 
@@ -122,9 +137,19 @@ impl Units {
             seen: vec![],
             found: vec![],
             close: 0,
+            heavy: 0,
             again: Again { reader: Reader::new(), xml: vec![], error: None },
             values: Values::default(),
+            necessary: Necessary::default(),
         }
+    }
+
+    /// A document begins. Its outermost `free` elements, up to the first that ends, are no units. By number: is the
+    /// subscription not looked for any more?
+    pub fn begin(&mut self, free: usize, found: &[bool]) {
+        self.free = free;
+        self.seen.clear();
+        self.seen.extend_from_slice(found);
     }
 
     pub(super) fn read<P: PathMatcher>(
@@ -137,8 +162,10 @@ impl Units {
         self.around.clear();
         self.head.clear();
         self.found.clear();
-        self.seen.clear();
         self.seen.resize(message.engine.bound(), false);
+        let Necessary { changes, .. } = &mut self.necessary;
+        let changed = message.engine.changed.since(changes);
+        self.necessary.update(message.engine.bound(), changed);
         let limits = message.limits;
         // What a prolog says does not go with a unit that is read again.
         let is_bare = !matches!(xml, [b'<', b'?' | b'!', ..]) && xml.starts_with(b"<");
@@ -148,25 +175,27 @@ impl Units {
         self.again.error.take().map_or(Ok(()), Err)
     }
 
-    fn is_light(&self) -> bool {
-        self.close < 64
+    fn is_light(&mut self) -> bool {
+        self.heavy += 1;
+        let light = self.close < 128 || self.heavy > PROBE;
+        if light {
+            self.heavy = 0;
+        }
+        light
     }
 }
 
 impl Matcher {
     /// Appends the numbers of the subscriptions that some unit of the document satisfies, or what lies between units,
-    /// each once, in ascending order. On an error nothing is appended. The outermost `free` elements, up to the first
-    /// that ends, are no units.
+    /// each once, in ascending order. On an error nothing is appended.
     pub fn read_units(
         &mut self,
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
         units: &mut Units,
-        free: usize,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
-        units.free = free;
         let mut scratch = vec![];
         self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units))?;
         units.found.sort_unstable();
@@ -237,24 +266,22 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         self.needs = false;
         if self.light {
             self.units.values.clear();
+            self.units.necessary.begin();
         } else {
             self.message.begin(src);
         }
     }
 
     fn collect(&mut self, src: &[u8], past: u32) {
-        let MessageSink { engine, table, paths, .. } = &mut self.message;
         if self.light {
-            table.items.clear();
-            paths.deliver(&engine.index, &mut table.items);
+            let needs = self.decide() | self.needs;
+            let close = &mut self.units.close;
+            *close = *close - *close / 16 + 16 * u32::from(needs);
+            if needs {
+                self.read_again(src, past);
+            }
         } else {
             self.message.finish(src);
-        }
-        let needs = self.needs | self.decide();
-        let close = &mut self.units.close;
-        *close = *close - *close / 16 + 16 * u32::from(needs);
-        if self.light && needs {
-            self.read_again(src, past);
         }
         let Units { seen, found, .. } = &mut *self.units;
         for number in self.message.out.drain(..) {
@@ -264,27 +291,28 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         }
     }
 
-    /// Is there a pattern of which all paths and values are there? If the unit was read lightly, subscriptions to paths
-    /// are found here.
+    /// Finds the subscriptions to paths. May there be others?
     fn decide(&mut self) -> bool {
         let MessageSink { engine, table, paths, out, .. } = &mut self.message;
-        let mut marked = false;
+        let Units { necessary, seen, .. } = &mut *self.units;
+        table.items.clear();
+        paths.deliver(&engine.index, &mut table.items);
+        let (mut marked, mut may) = (false, false);
         for &item in &table.items {
             match engine.item(item) {
                 Item::Guard => {}
-                Item::Subscription if self.light => out.push(item),
-                Item::Subscription => {}
+                Item::Subscription => out.push(item),
+                Item::Bucket(_) if may => {}
                 Item::Bucket(bucket) => {
                     if !std::mem::replace(&mut marked, true) {
                         paths.mark();
                     }
-                    if engine.store.guards(bucket).all(|guard| paths.has(guard)) {
-                        return true;
-                    }
+                    may = engine.store.guards(bucket).all(|guard| paths.has(guard))
+                        && necessary.may_hold(&engine.store, item, bucket, |sub| seen[sub as usize]);
                 }
             }
         }
-        false
+        may
     }
 
     /// Reads what has been read lightly since the last time.
@@ -315,15 +343,17 @@ impl<P: PathMatcher> UnitSink<'_, P> {
             return self.message.start(tag);
         }
         let MessageSink { engine, paths, attributes, .. } = &mut self.message;
+        let Units { values, necessary, .. } = &mut *self.units;
         let index = &engine.index;
-        paths.open(index, index.names.symbol(false, tag.ns, tag.local()));
-        if *attributes && !tag.attrs.is_empty() && paths.wants_attributes() {
-            self.attributes(tag);
-        }
-        let values = &mut self.units.values;
+        let sym = index.names.symbol(false, tag.ns, tag.local());
+        paths.open(index, sym);
         values.depth += 1;
-        if self.message.paths.wants_values() {
-            values.open.push((values.depth, values.texts.len() as u32));
+        let asked = necessary.open(sym, values.depth);
+        if asked.is_any() | paths.wants_values() {
+            values.open.push(Open { depth: values.depth, from: values.texts.len() as u32, asked });
+        }
+        if *attributes && !tag.attrs.is_empty() && (necessary.wants_attributes() || paths.wants_attributes()) {
+            self.attributes(tag);
         }
     }
 
@@ -332,9 +362,10 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         if !self.light {
             return self.message.end(src, at, past);
         }
-        let values = &mut self.units.values;
-        if let Some(value) = values.close(src) {
-            value_of(&mut self.message, value);
+        let Units { values, necessary, .. } = &mut *self.units;
+        necessary.close(values.depth);
+        if let Some((value, asked)) = values.close(src) {
+            value_of(&mut self.message, necessary, value, asked);
             if values.open.is_empty() {
                 values.texts.clear();
             }
@@ -346,17 +377,18 @@ impl<P: PathMatcher> UnitSink<'_, P> {
     fn attributes(&mut self, tag: &Tag<'_>) {
         for a in tag.attrs {
             let MessageSink { engine, paths, .. } = &mut self.message;
-            let name = &tag.src[a.local as usize..a.name_end as usize];
-            paths.open(&engine.index, engine.index.names.symbol(true, a.ns, name));
-            if paths.wants_values() {
+            let Units { values, necessary, .. } = &mut *self.units;
+            let sym = engine.index.names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
+            paths.open(&engine.index, sym);
+            let asked = necessary.attribute(sym, values.depth);
+            if asked.is_any() | paths.wants_values() {
                 let raw = &tag.src[a.value as usize..a.value_end as usize];
                 if a.plain {
-                    value_of(&mut self.message, raw);
+                    value_of(&mut self.message, necessary, raw, asked);
                 } else {
-                    let scratch = &mut self.units.values.scratch;
-                    scratch.clear();
-                    crate::xml::decode_attribute(raw, scratch);
-                    value_of(&mut self.message, scratch);
+                    values.scratch.clear();
+                    crate::xml::decode_attribute(raw, &mut values.scratch);
+                    value_of(&mut self.message, necessary, &values.scratch, asked);
                 }
             }
             self.message.paths.close();
@@ -368,15 +400,25 @@ impl<P: PathMatcher> UnitSink<'_, P> {
     }
 }
 
-/// The value of the current node as a step of the path to it, if some subscription compares with it.
+/// The value of the current node: as a step of the path to it, if some subscription compares with it, and as `asked`.
 #[inline(always)]
-fn value_of<P: PathMatcher>(message: &mut MessageSink<'_, P, true>, value: &[u8]) {
+fn value_of<P: PathMatcher>(
+    message: &mut MessageSink<'_, P, true>,
+    necessary: &mut Necessary,
+    value: &[u8],
+    asked: Question,
+) {
     let MessageSink { engine: Engine { constants, index, .. }, paths, .. } = message;
-    if let Some(id) = constants.find(value) {
-        paths.leaf(index, names::string_value(id));
-    }
-    if constants.has_numbers() {
-        if let Some(id) = constants.find_number(number(value)) {
+    let on_path = paths.wants_values();
+    let string = constants.find(value);
+    let on_numbers = on_path && constants.has_numbers();
+    let x = if on_numbers | asked.number { number(value) } else { f64::NAN };
+    necessary.value(asked, string, x);
+    if on_path {
+        if let Some(id) = string {
+            paths.leaf(index, names::string_value(id));
+        }
+        if let Some(id) = constants.find_number(x) {
             paths.leaf(index, names::number_value(id));
         }
     }
