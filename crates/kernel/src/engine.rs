@@ -482,7 +482,7 @@ impl Engine {
         self.numbers.get(number as usize).copied().unwrap_or(Number::Free)
     }
 
-    fn paths_from(&self, item: u32, first: PathId) -> Vec<PathId> {
+    pub(crate) fn paths_from(&self, item: u32, first: PathId) -> Vec<PathId> {
         let mut ids = vec![first];
         ids.extend(self.more.get(&item).map_or(&[][..], |b| b));
         ids

@@ -18,6 +18,7 @@ use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
 mod units;
+mod watch;
 
 pub use units::Units;
 

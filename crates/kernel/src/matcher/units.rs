@@ -1,16 +1,13 @@
 //! A large document as many small messages: each unit, with the tags of the elements around it, is matched as if it
 //! were alone. So a value leads to the few subscriptions that ask for it in this unit, and not to a search through all.
 //!
-//! Where few units have all the paths and values that some pattern needs, units are read lightly at first, by their
-//! paths and values alone; the table of nodes is made for those that may match, by reading them again.
+//! Where few units have all the names and values that some subscription needs, units are read lightly at first
+//! ([`watch`](super::watch)), and closely, by reading them again, if they may match.
 
+use super::watch::Watch;
 use super::{Deliver, Matcher, MessageSink, PathMatcher};
 use crate::chunk::automaton::{Automaton, Keep, StateId};
 use crate::engine::Engine;
-use crate::names;
-use crate::shapes::candidates::Item;
-use crate::shapes::necessary::{Necessary, Question};
-use crate::values::number::number;
 use crate::xml::{Attr, Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
 /// What lies between units is matched when there is this much of it.
@@ -37,8 +34,7 @@ pub struct Units {
     /// Units that were not read lightly, since the last one that was.
     heavy: u32,
     again: Again,
-    values: Values,
-    necessary: Necessary,
+    watch: Watch,
 }
 
 /// To read units again.
@@ -71,61 +67,6 @@ impl Around {
     }
 }
 
-/// The values of open elements that some path asks for, as far as they are read.
-#[derive(Default)]
-struct Values {
-    depth: u32,
-    open: Vec<Open>,
-    texts: Vec<Run>,
-    scratch: Vec<u8>,
-}
-
-#[derive(Clone, Copy)]
-struct Open {
-    depth: u32,
-    /// Its first run of text.
-    from: u32,
-    asked: Question,
-}
-
-#[derive(Clone, Copy)]
-struct Run {
-    start: u32,
-    end: u32,
-    plain: bool,
-    cdata: bool,
-}
-
-impl Values {
-    fn clear(&mut self) {
-        self.depth = 0;
-        self.open.clear();
-        self.texts.clear();
-    }
-
-    /// The value of the element that ends, and what is asked of it.
-    #[inline(always)]
-    fn close<'a>(&'a mut self, src: &'a [u8]) -> Option<(&'a [u8], Question)> {
-        let &Open { depth, from, asked } = self.open.last()?;
-        if depth != self.depth {
-            return None;
-        }
-        self.open.pop();
-        let value = match &self.texts[from as usize..] {
-            [] => b"",
-            [run] if run.plain => &src[run.start as usize..run.end as usize],
-            runs => {
-                self.scratch.clear();
-                for &Run { start, end, plain, cdata } in runs {
-                    Text { src, start, end, plain, cdata }.decode(&mut self.scratch);
-                }
-                &self.scratch
-            }
-        };
-        Some((value, asked))
-    }
-}
-
 impl Units {
     /// The steps of `units` are symbols of the engine that matches.
     pub fn new(units: Vec<Keep>) -> Units {
@@ -139,8 +80,7 @@ impl Units {
             close: 0,
             heavy: 0,
             again: Again { reader: Reader::new(), xml: vec![], error: None },
-            values: Values::default(),
-            necessary: Necessary::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -163,14 +103,12 @@ impl Units {
         self.head.clear();
         self.found.clear();
         self.seen.resize(message.engine.bound(), false);
-        let Necessary { changes, .. } = &mut self.necessary;
-        let changed = message.engine.changed.since(changes);
-        self.necessary.update(message.engine.bound(), changed);
+        let can_watch = self.watch.prepare(message.engine, &self.seen);
         let limits = message.limits;
         // What a prolog says does not go with a unit that is read again.
         let is_bare = !matches!(xml, [b'<', b'?' | b'!', ..]) && xml.starts_with(b"<");
-        let sink =
-            &mut UnitSink { message, units: self, is_bare, light: false, inside: 0, from: 0, needs: false, free };
+        let can_watch = can_watch && is_bare;
+        let sink = &mut UnitSink { message, units: self, can_watch, light: false, inside: 0, from: 0, free };
         reader.read(xml, limits, sink)?;
         self.again.error.take().map_or(Ok(()), Err)
     }
@@ -207,16 +145,14 @@ impl Matcher {
 struct UnitSink<'a, P> {
     message: MessageSink<'a, P, true>,
     units: &'a mut Units,
-    /// The document has nothing before its root element.
-    is_bare: bool,
+    /// Units may be read lightly.
+    can_watch: bool,
     /// The unit at hand is read lightly.
     light: bool,
     /// Open elements of the unit at hand.
     inside: u32,
     /// What has not been matched yet begins here.
     from: u32,
-    /// Paths and values alone do not decide what is being read.
-    needs: bool,
     /// So many of the open elements, the outermost, are no units.
     free: usize,
 }
@@ -245,7 +181,7 @@ impl<P: PathMatcher> UnitSink<'_, P> {
             self.close(src, past, past);
         }
         self.collect(src, past);
-        self.light = self.is_bare && self.units.is_light();
+        self.light = self.can_watch && self.units.is_light();
         self.begin_message(src);
         let Units { around, head, .. } = &mut *self.units;
         head.clear();
@@ -261,25 +197,24 @@ impl<P: PathMatcher> UnitSink<'_, P> {
     }
 
     fn begin_message(&mut self, src: &[u8]) {
-        let MessageSink { engine, paths, .. } = &mut self.message;
-        paths.begin(&engine.index);
-        self.needs = false;
         if self.light {
-            self.units.values.clear();
-            self.units.necessary.begin();
+            self.units.watch.begin();
         } else {
+            let MessageSink { engine, paths, .. } = &mut self.message;
+            paths.begin(&engine.index);
             self.message.begin(src);
         }
     }
 
     fn collect(&mut self, src: &[u8], past: u32) {
         if self.light {
-            let needs = self.decide() | self.needs;
-            let close = &mut self.units.close;
-            *close = *close - *close / 16 + 16 * u32::from(needs);
-            if needs {
-                self.read_again(src, past);
+            let Units { watch, seen, close, .. } = &mut *self.units;
+            let may = watch.may_hold(self.message.engine, seen);
+            *close = *close - *close / 16 + 16 * u32::from(may);
+            if !may {
+                return;
             }
+            self.read_again(src, past);
         } else {
             self.message.finish(src);
         }
@@ -289,30 +224,6 @@ impl<P: PathMatcher> UnitSink<'_, P> {
                 found.push(number);
             }
         }
-    }
-
-    /// Finds the subscriptions to paths. May there be others?
-    fn decide(&mut self) -> bool {
-        let MessageSink { engine, table, paths, out, .. } = &mut self.message;
-        let Units { necessary, seen, .. } = &mut *self.units;
-        table.items.clear();
-        paths.deliver(&engine.index, &mut table.items);
-        let (mut marked, mut may) = (false, false);
-        for &item in &table.items {
-            match engine.item(item) {
-                Item::Guard => {}
-                Item::Subscription => out.push(item),
-                Item::Bucket(_) if may => {}
-                Item::Bucket(bucket) => {
-                    if !std::mem::replace(&mut marked, true) {
-                        paths.mark();
-                    }
-                    may = engine.store.guards(bucket).all(|guard| paths.has(guard))
-                        && necessary.may_hold(&engine.store, item, bucket, |sub| seen[sub as usize]);
-                }
-            }
-        }
-        may
     }
 
     /// Reads what has been read lightly since the last time.
@@ -339,87 +250,20 @@ impl<P: PathMatcher> UnitSink<'_, P> {
 
     #[inline(always)]
     fn open(&mut self, tag: &Tag<'_>) {
-        if !self.light {
-            return self.message.start(tag);
-        }
-        let MessageSink { engine, paths, attributes, .. } = &mut self.message;
-        let Units { values, necessary, .. } = &mut *self.units;
-        let index = &engine.index;
-        let sym = index.names.symbol(false, tag.ns, tag.local());
-        paths.open(index, sym);
-        values.depth += 1;
-        let asked = necessary.open(sym, values.depth);
-        if asked.is_any() | paths.wants_values() {
-            values.open.push(Open { depth: values.depth, from: values.texts.len() as u32, asked });
-        }
-        if *attributes && !tag.attrs.is_empty() && (necessary.wants_attributes() || paths.wants_attributes()) {
-            self.attributes(tag);
+        if self.light {
+            let Engine { index, constants, .. } = self.message.engine;
+            self.units.watch.start(&index.names, constants, tag);
+        } else {
+            self.message.start(tag);
         }
     }
 
     #[inline(always)]
     fn close(&mut self, src: &[u8], at: u32, past: u32) {
-        if !self.light {
-            return self.message.end(src, at, past);
-        }
-        let Units { values, necessary, .. } = &mut *self.units;
-        necessary.close(values.depth);
-        if let Some((value, asked)) = values.close(src) {
-            value_of(&mut self.message, necessary, value, asked);
-            if values.open.is_empty() {
-                values.texts.clear();
-            }
-        }
-        values.depth -= 1;
-        self.message.paths.close();
-    }
-
-    fn attributes(&mut self, tag: &Tag<'_>) {
-        for a in tag.attrs {
-            let MessageSink { engine, paths, .. } = &mut self.message;
-            let Units { values, necessary, .. } = &mut *self.units;
-            let sym = engine.index.names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
-            paths.open(&engine.index, sym);
-            let asked = necessary.attribute(sym, values.depth);
-            if asked.is_any() | paths.wants_values() {
-                let raw = &tag.src[a.value as usize..a.value_end as usize];
-                if a.plain {
-                    value_of(&mut self.message, necessary, raw, asked);
-                } else {
-                    values.scratch.clear();
-                    crate::xml::decode_attribute(raw, &mut values.scratch);
-                    value_of(&mut self.message, necessary, &values.scratch, asked);
-                }
-            }
-            self.message.paths.close();
-        }
-    }
-
-    fn other(&mut self) {
-        self.needs |= self.light && self.message.paths.wants_leaves();
-    }
-}
-
-/// The value of the current node: as a step of the path to it, if some subscription compares with it, and as `asked`.
-#[inline(always)]
-fn value_of<P: PathMatcher>(
-    message: &mut MessageSink<'_, P, true>,
-    necessary: &mut Necessary,
-    value: &[u8],
-    asked: Question,
-) {
-    let MessageSink { engine: Engine { constants, index, .. }, paths, .. } = message;
-    let on_path = paths.wants_values();
-    let string = constants.find(value);
-    let on_numbers = on_path && constants.has_numbers();
-    let x = if on_numbers | asked.number { number(value) } else { f64::NAN };
-    necessary.value(asked, string, x);
-    if on_path {
-        if let Some(id) = string {
-            paths.leaf(index, names::string_value(id));
-        }
-        if let Some(id) = constants.find_number(x) {
-            paths.leaf(index, names::number_value(id));
+        if self.light {
+            self.units.watch.end(&self.message.engine.constants, src);
+        } else {
+            self.message.end(src, at, past);
         }
     }
 }
@@ -431,7 +275,7 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
     }
 
     fn begin(&mut self, src: &[u8]) {
-        self.light = self.is_bare && self.units.is_light();
+        self.light = self.can_watch && self.units.is_light();
         self.begin_message(src);
     }
 
@@ -466,29 +310,21 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
 
     #[inline(always)]
     fn text(&mut self, text: &Text<'_>) {
-        if !self.light {
-            return self.message.text(text);
+        if self.light {
+            self.units.watch.text(text);
+        } else {
+            self.message.text(text);
         }
-        let values = &mut self.units.values;
-        if !values.open.is_empty() {
-            let &Text { start, end, plain, cdata, .. } = text;
-            values.texts.push(Run { start, end, plain, cdata });
-        }
-        self.needs |= self.message.paths.wants_leaves();
     }
 
     fn comment(&mut self, src: &[u8], start: u32, end: u32) {
-        if self.light {
-            self.other();
-        } else {
+        if !self.light {
             self.message.comment(src, start, end);
         }
     }
 
     fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
-        if self.light {
-            self.other();
-        } else {
+        if !self.light {
             self.message.instruction(src, start, end);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::program::{Op, Pred, Test, Twig, Value};
 use super::store::Store;
-use crate::names::{is_attribute, is_element, Sym, FIRST};
+use crate::names::{is_element, Sym, FIRST};
 use crate::values::constants::StrId;
 
 /// Of a bucket with more rows nothing is known.
@@ -73,16 +73,14 @@ type Rows = Box<[(u32, Need)]>;
 /// What buckets need, and what the message at hand has of that.
 #[derive(Default)]
 pub struct Necessary {
-    /// Changes of items heard of.
-    pub changes: u64,
     /// By item, once it has been asked for.
     needs: Vec<Option<Rows>>,
     /// By symbol.
     watched: Vec<Watched>,
     values: usize,
     pairs: Vec<(Sym, Sym)>,
-    /// Attributes are watched.
-    attributes: bool,
+    /// Names that are watched since `take_new`.
+    new: Vec<Sym>,
     row: Vec<u64>,
     // Of the message at hand:
     strings: Vec<(u8, StrId)>,
@@ -94,19 +92,15 @@ pub struct Necessary {
 }
 
 impl Necessary {
-    /// Items in `changed` may be others now; `None`: any may.
-    pub fn update(&mut self, bound: usize, changed: Option<&[u32]>) {
-        match changed {
-            None => self.needs.clear(),
-            Some(items) => {
-                for &item in items {
-                    if let Some(need) = self.needs.get_mut(item as usize) {
-                        *need = None;
-                    }
-                }
-            }
-        }
+    /// For an engine with items below `bound`.
+    pub fn begin_engine(&mut self, bound: usize) {
+        *self = Necessary::default();
         self.needs.resize_with(bound, || None);
+    }
+
+    /// Names that `open` or `attribute` has to be told of, besides those that it was before.
+    pub fn take_new(&mut self) -> impl Iterator<Item = Sym> + '_ {
+        self.new.drain(..)
     }
 
     /// A message begins.
@@ -146,12 +140,6 @@ impl Necessary {
             Need::All(needs) => needs.iter().all(|n| self.has(n)),
             Need::Any(needs) => needs.iter().any(|n| self.has(n)),
         }
-    }
-
-    /// Its attributes are to be told of.
-    #[inline(always)]
-    pub fn wants_attributes(&self) -> bool {
-        self.attributes
     }
 
     /// An element opens. Answers what is asked of its value.
@@ -311,7 +299,7 @@ impl Necessary {
 
     fn watched(&mut self, sym: Sym) -> &mut Watched {
         let sym = sym as usize;
-        self.attributes |= is_attribute(sym as Sym);
+        self.new.push(sym as Sym);
         if self.watched.len() <= sym {
             self.watched.resize(sym + 1, Watched::default());
         }
