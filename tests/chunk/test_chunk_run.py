@@ -280,6 +280,34 @@ def test_one_that_needs_all_of_the_document_is_found_in_a_part_or_undecided() ->
         ]
 
 
+ODD = b"<r><z/><!--</r>" + b"x" * 200 + b"--></r>"
+"""An end tag that is none: a piece that ends there is cut anew, and so is all that follows it."""
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_what_was_cut_after_a_wrong_guess_says_nothing_of_what_is_cut_anew(jobs: int) -> None:
+    scheme = prepare([Subscription("it", "/db/r[not(z)]")], chunks=1)
+    start = b"<db>" + b"<r><z/></r>" * 20
+
+    def breaks_off() -> Iterable[bytes]:
+        yield from pieces(start + ODD + b"<r><y/></r><r><z/>", 50)
+        raise SourceError("unreadable", "it breaks off")
+
+    report = match(breaks_off, lambda _: scheme, Options(jobs=jobs, batch_bytes=100))
+    assert report.error is not None
+    assert [one.id for one in report.answers] == ["it"]
+    options = {"batch_bytes": 100, "limits": Limits(max_bytes=2_000), "jobs": jobs}
+    large = b"<r><z/>" + b"<q>a</q>" * 1_000 + b"</r>"
+    for block in (50, 100_000):
+        report = run(scheme, start + ODD + b"<r><y/></r>" + large + b"<r><z/></r></db>", block=block, **options)
+        assert [one.id for one in report.answers] == ["it"]
+        assert not report.undecided
+        odd = b"<r><z/><!--</r><r><r>" + b"x" * 400 + b"--></r>"
+        report = run(scheme, start + odd + b"<r><z/><s/></r>" * 2_000 + b"</db>", block=block, **options)
+        assert not report.answers
+        assert not report.undecided
+
+
 def test_deep_documents_with_long_tags_take_no_more_time_than_others() -> None:
     """Each element takes the last one whole, and every part has the tags of all that are open."""
     deep = b"".join(b"<b k='%s'>" % (b"x" * 500) for _ in range(500))

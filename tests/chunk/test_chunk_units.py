@@ -140,3 +140,12 @@ def test_the_one_record_that_matches_is_found_after_many_that_do_not(query: str,
         scheme = prepare(subs, chunks=2)
         report = match(lambda xml=xml: [xml], lambda _, scheme=scheme: scheme)
         assert [one.id for one in report.answers] == expected
+
+
+def test_text_that_many_elements_have_around_it_is_not_read_for_each() -> None:
+    others = "<r><a>1</a><b>y</b></r>" * 50
+    deep = "<r>" + "<a>" * 1_000 + "&#49;" * 400_000 + "</a>" * 1_000 + "<b>y</b><c>z</c></r>"
+    subs = [Subscription(i, q) for i, q in enumerate(("//a[. = 'q' or b = 'y']", "/db/r[b = 'y' and c = 'z']"))]
+    scheme = prepare(subs, chunks=1)
+    report = match(lambda: [f"<db>{others}{deep}{others}</db>".encode()], lambda _: scheme)
+    assert [one.id for one in report.answers] == [1]

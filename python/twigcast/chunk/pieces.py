@@ -148,6 +148,8 @@ class _Piece:
     around: int
     unsound: frozenset[int]
     """Expressions that it says nothing of, even if they hold for it."""
+    parted: tuple[int, ...]
+    """The units that it parts, by number."""
     result: Future[_Result] | _Result | None
     """None: not tried yet."""
 
@@ -220,11 +222,11 @@ class Pieces:
     def _start(self) -> None:
         for _, data, start, end, guessed, around, parted in self._kernel.take():
             for unit in parted:
-                self._parted.update(self._made.parted.get(unit, ()))
                 self._unsound |= frozenset(self._made.unsound.get(unit, ()))
             xml = pa.array(data)
             result = None if self._pool is None else self._pool.submit(self._wanted.match, xml, around)
-            self._pending.append(_Piece(xml, slice(start, end), guessed, around, self._unsound, result))
+            content = slice(start, end)
+            self._pending.append(_Piece(xml, content, guessed, around, self._unsound, tuple(parted), result))
 
     def _settle(self) -> None:
         """Takes note of the first piece; if it was cut wrongly, it and all after it are cut anew."""
@@ -232,7 +234,11 @@ class Pieces:
         found, error, failed = self._match(piece)
         if error is not None and piece.guessed:
             contents = [one.bytes() for one in self._pending]
+            for one in self._pending:
+                if isinstance(one.result, Future):
+                    one.result.cancel()
             self._pending.clear()
+            self._unsound = piece.unsound  # a guess parts nothing; what those after it part may be none
             self._kernel.reject(contents)
             self._start()
             return
@@ -241,6 +247,8 @@ class Pieces:
         for number, why in failed:
             self.problems[number] = Undecided(number, *reason(why, number))
         self._pending.popleft()
+        for unit in piece.parted:
+            self._parted.update(self._made.parted.get(unit, ()))
         self._kernel.settle()
         self._drop(found - piece.unsound)
 

@@ -123,7 +123,9 @@ class _Run:
 
     def _pieces(self, made: Compiled, stack: ExitStack) -> Pieces:
         options = self._options
-        pool = stack.enter_context(ThreadPoolExecutor(options.jobs - 1)) if options.jobs > 1 else None
+        pool = ThreadPoolExecutor(options.jobs - 1) if options.jobs > 1 else None  # this thread is one of them
+        if pool is not None:
+            stack.callback(pool.shutdown, cancel_futures=True)
         return Pieces(
             made,
             pool=pool,

@@ -102,6 +102,7 @@ impl Units {
         self.around.clear();
         self.head.clear();
         self.found.clear();
+        self.again.error = None;
         self.seen.resize(message.engine.bound(), false);
         let can_watch = self.watch.prepare(message.engine, &self.seen);
         let limits = message.limits;

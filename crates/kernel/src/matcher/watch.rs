@@ -13,6 +13,8 @@ use hashbrown::HashMap;
 const MAX_ITEMS: usize = 1 << 18;
 /// A unit of which so much would have to be asked is read closely instead.
 const MAX_ASKED: usize = 256;
+/// So is one with so many bytes of values that are asked for: elements around each other have the same text.
+const MAX_BYTES: usize = 1 << 16;
 /// After so many units it is known which names are rare.
 const KNOWN: [u32; 2] = [64, 4096];
 
@@ -57,6 +59,8 @@ pub(super) struct Watch {
     present: Vec<Sym>,
     /// Ways whose value is there.
     pulled: Vec<u32>,
+    /// Of values.
+    bytes: usize,
     depth: u32,
     /// Open elements whose values are asked for.
     open: Vec<Open>,
@@ -182,6 +186,7 @@ impl Watch {
         self.unit += 1;
         self.present.clear();
         self.pulled.clear();
+        self.bytes = 0;
         self.is_empty = true;
         self.depth = 0;
         self.open.clear();
@@ -263,7 +268,12 @@ impl Watch {
 
     #[inline(never)]
     fn value_of(&mut self, constants: &Constants, open: Open, src: &[u8]) {
-        match self.texts[open.from as usize..] {
+        if self.bytes > MAX_BYTES {
+            return;
+        }
+        let texts = &self.texts[open.from as usize..];
+        self.bytes += texts.iter().map(|run| (run.end - run.start) as usize).sum::<usize>();
+        match *texts {
             [] => self.value(constants, open.sym, open.asked, b""),
             [Run { start, end, plain: true, .. }] => {
                 self.value(constants, open.sym, open.asked, &src[start as usize..end as usize]);
@@ -271,7 +281,7 @@ impl Watch {
             _ => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 scratch.clear();
-                for &Run { start, end, plain, cdata } in &self.texts[open.from as usize..] {
+                for &Run { start, end, plain, cdata } in texts {
                     Text { src, start, end, plain, cdata }.decode(&mut scratch);
                 }
                 self.value(constants, open.sym, open.asked, &scratch);
@@ -316,6 +326,9 @@ impl Watch {
     pub fn may_hold(&mut self, engine: &Engine, found: &[bool]) -> bool {
         if self.is_empty {
             return false;
+        }
+        if self.bytes > MAX_BYTES {
+            return true;
         }
         let mut pulled = std::mem::take(&mut self.pulled);
         pulled.extend_from_slice(&self.always);

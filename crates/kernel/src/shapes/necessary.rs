@@ -67,7 +67,7 @@ struct Watched {
     child: u64,
 }
 
-/// What each row of a bucket needs, with its subscription.
+/// What each row of a bucket needs, with its subscription. None: that is not known.
 type Rows = Box<[(u32, Need)]>;
 
 /// What buckets need, and what the message at hand has of that.
@@ -115,7 +115,7 @@ impl Necessary {
     /// May some subscription of the bucket hold, of those that are still looked for?
     pub fn may_hold(&mut self, store: &Store, item: u32, bucket: u32, is_found: impl Fn(u32) -> bool) -> bool {
         match &self.needs[item as usize] {
-            Some(rows) => rows.iter().any(|(sub, need)| self.has(need) && !is_found(*sub)),
+            Some(rows) => rows.is_empty() || rows.iter().any(|(sub, need)| self.has(need) && !is_found(*sub)),
             None => {
                 // the message was not watched for it
                 self.needs[item as usize] = Some(self.compile(store, bucket));
@@ -146,7 +146,7 @@ impl Necessary {
     #[inline(always)]
     pub fn open(&mut self, sym: Sym, depth: u32) -> Question {
         match self.watched.get(sym as usize) {
-            Some(&Watched { parent, child, value, .. }) => {
+            Some(&Watched { parent, child, value }) => {
                 if parent | child != 0 {
                     self.open_pairs(parent, child, depth);
                 }
@@ -206,10 +206,7 @@ impl Necessary {
 
     fn compile(&mut self, store: &Store, bucket: u32) -> Rows {
         let block = store.block(bucket);
-        if block.subs().len() > MAX_ROWS {
-            return block.live().map(|(_, sub)| (sub, Need::nothing())).collect();
-        }
-        let Some(shape) = store.shape(store.shape_of(bucket)) else {
+        let Some(shape) = store.shape(store.shape_of(bucket)).filter(|_| block.subs().len() <= MAX_ROWS) else {
             return Box::new([]);
         };
         let mut row = std::mem::take(&mut self.row);
