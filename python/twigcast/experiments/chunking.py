@@ -260,7 +260,7 @@ split: libxml2 takes twenty times as long for `/db/student//name` as for `/db/st
 it. With the potpourri being a part of the document, 3 chunks are as good as 5.""",
     ("1", "twigcast"): """\
 Chunking is one more pass over the document, and matching is hardly more than a pass itself. It takes some hundreds of
-queries for smaller documents with fewer queries each to make up for it.""",
+queries, and fragments in parallel, for smaller documents with fewer queries each to make up for it.""",
     ("2", "lxml"): "A descriptor of ten times the published size, for times that can be measured.",
     ("2", "twigcast"): "The document is read in a few milliseconds, whatever the queries: there is nothing to gain.",
 }
