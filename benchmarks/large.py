@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription
 
-SIZE = 200 << 20
+SIZE = int(os.environ.get("TWIGCAST_LARGE_MB", "200")) << 20
 WORDS = ["alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "yew", "ash"]
 
 

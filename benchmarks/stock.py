@@ -111,7 +111,7 @@ def lines(quick: bool) -> Iterator[Line]:
     for variant in variants.values():
         variant(parts[0])
     matches = len(engines["many"].match_batch(parts[0].batch).column("matches").values)
-    took = interleaved({**variants, "duckdb": join.run}, parts, repeat=3 if quick else 6)
+    took = interleaved({**variants, "duckdb": join.run}, parts, repeat=3 if quick else 15)
     if join.found != matches:
         raise AssertionError(f"DuckDB finds {join.found} matches, we find {matches}")
     each = {name: time / BATCH * 1e6 for name, time in took.items()}

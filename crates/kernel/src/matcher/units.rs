@@ -84,8 +84,8 @@ impl Units {
         }
     }
 
-    /// A document begins. Its outermost `free` elements, up to the first that ends, are no units. By number: is the
-    /// subscription not looked for any more?
+    /// A document, or the next part of one, begins. Its outermost `free` elements, up to the first that ends, are no units.
+    /// By number: is the subscription not looked for any more? (Then it will not be again.)
     pub fn begin(&mut self, free: usize, found: &[bool]) {
         self.free = free;
         self.seen.clear();

@@ -86,7 +86,8 @@ struct Run {
 }
 
 impl Watch {
-    /// A document begins. By number: is the subscription not looked for any more? False if units cannot be read lightly.
+    /// A document, or the next part of one, begins. By number: is the subscription not looked for any more? (Then it will
+    /// not be again.) False if units cannot be read lightly.
     pub fn prepare(&mut self, engine: &Engine, found: &[bool]) -> bool {
         let changed = engine.changed.since(&mut self.changes);
         if !self.is_made || changed.is_none_or(|items| !items.is_empty()) {
@@ -174,7 +175,7 @@ impl Watch {
 
     /// A unit begins.
     pub fn begin(&mut self) {
-        self.units += 1;
+        self.units = self.units.saturating_add(1);
         if KNOWN.contains(&self.units) {
             let ways: Vec<u32> = self.filed.iter_mut().flat_map(std::mem::take).collect();
             ways.into_iter().for_each(|way| self.file(way));
