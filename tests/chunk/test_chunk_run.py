@@ -362,6 +362,19 @@ def test_a_source_that_breaks_off_gives_what_comes_before(cut: int) -> None:
         assert [one.id for one in report.answers] == most
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_what_is_wrong_before_a_source_breaks_off_is_told_first(jobs: int) -> None:
+    xml = b"<db>" + b"<r><z/></r>" * 40 + b"<r>&b </r>" + b"<r><z/></r>" * 10
+
+    def breaks_off() -> Iterable[bytes]:
+        yield from pieces(xml, 50)
+        raise SourceError("unreadable", "it breaks off")
+
+    scheme = prepare([Subscription("it", "/db/r[not(z)]")], chunks=1)
+    report = match(breaks_off, lambda _: scheme, Options(jobs=jobs, batch_bytes=100))
+    assert report.error is not None and report.error.code == "bad-reference"
+
+
 def test_what_is_just_below_the_limit_is_not_too_large() -> None:
     small = b"<s><n>1</n></s>" * 2_000
     xml = b"<db>" + small + b"<s><n>2</n>" + b"y" * 90_000 + b"</s>" + small + b"</db>"

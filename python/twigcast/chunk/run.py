@@ -117,7 +117,8 @@ class _Run:
                 if chunker.foreign is not None:
                     raise Foreign
             self._add(evaluation.done(wait=True))
-        error = self._broken or (pieces and pieces.error) or (chunker and chunker.error) or None
+        # What is wrong with the document comes before what its source breaks off with, though it may be seen later.
+        error = (pieces and pieces.error) or (chunker and chunker.error) or self._broken
         problems = {**(pieces.problems if pieces else {}), **evaluation.problems}
         return self._report(error, rest, chunker, problems)
 
