@@ -253,7 +253,7 @@ def parse(xml: bytes | str) -> etree._ElementTree:
         return _plain(data)
     dtd: Any = tree.docinfo.internalDTD
     if dtd is None:
-        return _with_doctype(tree)
+        return with_doctype(tree)
     # With default attributes libxml2 opens the external subset; without any DTD it would not know what id() finds.
     is_internal = dtd.system_url is None and dtd.external_id is None
     if not is_internal:
@@ -261,10 +261,10 @@ def parse(xml: bytes | str) -> etree._ElementTree:
     tree = _parse(data, attribute_defaults=True)
     # libxml2 2.14 counts text of the DOCTYPE's entities as text of the document
     tree.docinfo.clear()
-    return _with_doctype(tree)
+    return with_doctype(tree)
 
 
-def _with_doctype(tree: etree._ElementTree) -> etree._ElementTree:
+def with_doctype(tree: etree._ElementTree) -> etree._ElementTree:
     """An empty one, if there is none: libxml2 leaves a root that comes first out of what precedes a comment after it."""
     if tree.getroot().getnext() is not None:
         tree.docinfo.system_url = "none"
@@ -274,7 +274,7 @@ def _with_doctype(tree: etree._ElementTree) -> etree._ElementTree:
 
 def _plain(data: bytes) -> etree._ElementTree:
     # what is left to recover from are rules that only libxml2 has, such as that the name of a namespace is a URI
-    return _with_doctype(_parse(_kernel.plain(data), recover=True))
+    return with_doctype(_parse(_kernel.plain(data), recover=True))
 
 
 def _parse(data: bytes, *, attribute_defaults: bool = False, recover: bool = False) -> etree._ElementTree:

@@ -200,3 +200,21 @@ def test_what_libxml2_cannot_compile_is_refused_at_once() -> None:
         assert error.code in ("transform-refused", "too-deep")
     else:
         engine.match(b"<a/>")
+
+
+@pytest.mark.parametrize("before", [b"", b"<?p?>", b"<!DOCTYPE a>"])
+@pytest.mark.parametrize(
+    ("where", "holds"),
+    [
+        ("$c/preceding::a = 'vw'", True),
+        ("count($c/preceding::*) = 2", True),
+        ("$c/preceding::b = 'w'", False),
+        ("$c/preceding-sibling::b", False),
+        ("$c/following::node()", False),
+    ],
+)
+def test_conditions_of_a_comment_after_the_root(before: bytes, where: str, holds: bool) -> None:
+    """They are asked of it, and not of a node at the same place in the root."""
+    engine = Engine()
+    engine.add("<o>{ for $c in /comment() where " + where + " return $c }</o>", id=1)
+    assert bool(engine.match(before + b"<a><b>v</b>w</a><!--x-->")) is holds

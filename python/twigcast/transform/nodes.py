@@ -13,6 +13,7 @@ from lxml import etree
 
 from twigcast.lang.cost import Size
 from twigcast.pattern import Step
+from twigcast.residual import with_doctype
 
 
 class Node:
@@ -75,7 +76,7 @@ class Message:
         # Well-formed is what XML calls so; libxml2 also minds an xml:id that is there twice, or an odd namespace name.
         if root is None or parser.error_log.filter_from_fatals():
             root = etree.fromstring(xml, etree.XMLParser(**options))  # raises
-        self.tree = root.getroottree()
+        self.tree = with_doctype(root.getroottree())
         self.nodes: list[Node] = []
         self._of: dict[object, Node] = {}
         self.document = self._build()

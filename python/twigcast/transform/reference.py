@@ -84,8 +84,9 @@ def _holds(text: str, message: Message, context: Node) -> bool:
         step = f"@{{{context.ns}}}{context.local}"
     else:
         step = f"node()[{1 + next(i for i, node in enumerate(siblings) if node is context)}]"
-    parent: Any = message.tree if context.parent.kind == "document" else context.parent.element
-    return bool(_compiled(f"boolean({step}[{text}])")(parent))
+    if context.parent.kind == "document":
+        return bool(_compiled(f"boolean(/{step}[{text}])")(message.tree))
+    return bool(_compiled(f"boolean({step}[{text}])")(context.parent.element))
 
 
 @lru_cache(4096)
