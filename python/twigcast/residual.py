@@ -265,7 +265,7 @@ def parse(xml: bytes | str) -> etree._ElementTree:
 
 
 def with_doctype(tree: etree._ElementTree) -> etree._ElementTree:
-    """An empty one, if there is none: libxml2 leaves a root that comes first out of what precedes a comment after it."""
+    """An empty one, if there is none: libxml2 leaves a root that comes first out of what precedes a comment behind."""
     if tree.getroot().getnext() is not None:
         tree.docinfo.system_url = "none"
         tree.docinfo.system_url = None
