@@ -79,6 +79,9 @@ def check(exprs: list[ast.Expr], documents: list[bytes]) -> None:
         engine.add_many(Subscription(2 * i + 1, text, result="fragments") for i, text in enumerate(texts))
     for xml in documents:
         tree = etree.ElementTree(etree.fromstring(xml, etree.XMLParser(attribute_defaults=True)))
+        if tree.docinfo.internalDTD is None:  # libxml2 finds a root before a comment only if something comes before it
+            tree.docinfo.system_url = "none"
+            tree.docinfo.system_url = None
         whole = load(tree.getroot())
         numbers = {one.key: one.order for node in whole.below() for one in (node, *node.attributes)}
         expected = {i: found for i, oracle in enumerate(oracles) if (found := oracle.select(tree, numbers))}
