@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 # Two at a time; tests that share the Spark session stay together.
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 # The first Python that is new enough; PYTHON=… on the command line overrides.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUST := $(shell find crates -name target -prune -o -path '*/fuzz' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) Cargo.toml
 
 .PHONY: help demo test test-all kafka bench lint env clean check-python check-cargo check-java postgresql
@@ -63,7 +63,7 @@ $(VENV)/.kernel: $(RUST) $(VENV)/.packages | check-cargo
 	@touch $@
 
 check-python:
-	@test -n "$(PYTHON)" || { echo "error: Twigcast needs Python 3.10 or newer, and no python3 here is; install one from" \
+	@test -n "$(PYTHON)" || { echo "error: Twigcast needs Python 3.11 or newer, and no python3 here is; install one from" \
 		"your system (apt install python3 python3-venv, brew install python) or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 
 check-cargo:

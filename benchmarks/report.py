@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 def write_json(path: Path, lines: list[Line]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(line), "passed": line.passed} for line in lines]
-    when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    when = datetime.now(UTC).isoformat(timespec="seconds")
     path.write_text(json.dumps({"when": when, "machine": machine(), "lines": rows}, indent=1) + "\n")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from twigcast.errors import OptionError
 
 WORDS = 'a number, or a date and time such as "2026-05-01T12:30:00Z"'
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})", re.ASCII)
 _DATE_TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*(Z|[+-]\d\d:?\d\d)?",
@@ -31,7 +31,7 @@ def date_time(text: str) -> datetime | None:
     try:
         if _MAIL.fullmatch(text):
             found = parsedate_to_datetime(text)
-            return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
         parts = _DATE_TIME.fullmatch(text)
         if not parts:
             return None
@@ -53,7 +53,7 @@ def microseconds(value: Any) -> int | None:
         value = Decimal(text) if _NUMBER.fullmatch(text) else date_time(text)
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            value = value.replace(tzinfo=timezone.utc)
+            value = value.replace(tzinfo=UTC)
         since: timedelta = value - _EPOCH
         return since // timedelta(microseconds=1)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
@@ -75,6 +75,6 @@ def event_time(value: Any) -> int:
 
 def _zone(text: str | None) -> timezone:
     if not text or text in "Zz":
-        return timezone.utc
+        return UTC
     shift = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
     return timezone(-shift if text[0] == "-" else shift)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ def rows(log: Log) -> list[tuple[str, str, bytes]]:
 
 def test_round_trip(tmp_path: Path) -> None:
     log = Log(tmp_path, "orders")
-    now = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+    now = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     with log.claimed():
         with pickle.loads(pickle.dumps(LogWriter(str(log.staging), "orders"))).part() as part:
             seen = messages(4).append_column("time", pa.array([now] * 4))

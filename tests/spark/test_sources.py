@@ -6,7 +6,7 @@ import gzip
 import os
 import socket
 import threading
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def rows_of(spark: SparkSession, tmp_path: Path, **stream: Any) -> dict[str, Row
 
 
 def utc(*parts: int) -> float:
-    return datetime(*parts, tzinfo=timezone.utc).timestamp()
+    return datetime(*parts, tzinfo=UTC).timestamp()
 
 
 def test_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         from twigcast.spark.sources.event_time import parse_time
 
         try:
-            return datetime.now(timezone.utc) - timedelta(seconds=seconds(value))
+            return datetime.now(UTC) - timedelta(seconds=seconds(value))
         except ValueError:
             found = parse_time(str(value))
         if found is None:

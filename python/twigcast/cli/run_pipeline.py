@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from contextlib import ExitStack
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +183,6 @@ class JsonLines(logging.Handler):
         )
 
     def _line(self, level: str, event: str, at: float | None = None, **fields: Any) -> None:
-        moment = datetime.fromtimestamp(time.time() if at is None else at, timezone.utc)
+        moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
         line = {"time": moment.isoformat(timespec="milliseconds"), "level": level, "event": event, **fields}
         click.echo(json.dumps(line, ensure_ascii=False), err=True)

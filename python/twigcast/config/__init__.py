@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,6 @@ from twigcast.config.models import (
 from twigcast.config.sinks import AnySink, DirectorySink, KafkaSink, ParquetSink, Sink, StdoutSink, WebhookSink
 from twigcast.config.streams import AnyStream, Directory, Kafka, Rate, Socket, Stream, Table
 from twigcast.errors import OptionError, Span
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = [
     "AnySink",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
@@ -115,7 +115,7 @@ def _entry(single: Waiting) -> bytes:
     attributes = f"delivery={quoteattr(single.delivery)} message={quoteattr(_xml_text(single.message))}"
     attributes += f" stream={quoteattr(single.stream)}"
     if single.time is not None:
-        moment = datetime.fromtimestamp(single.time / 1e6, timezone.utc)
+        moment = datetime.fromtimestamp(single.time / 1e6, UTC)
         attributes += f" time='{moment.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}'"
     return f"<entry {attributes}>".encode() + _embedded(single.content) + b"</entry>\n"
 

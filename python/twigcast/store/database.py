@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,7 +127,7 @@ class Database:
         return self.write(self._prune)
 
     def _prune(self, writer: Writer) -> int:
-        old = (datetime.now(timezone.utc) - timedelta(seconds=self._history)).isoformat(timespec="milliseconds")
+        old = (datetime.now(UTC) - timedelta(seconds=self._history)).isoformat(timespec="milliseconds")
         connection = writer.connection
         changes, ended = tables.changes, tables.ended
         last = connection.execute(select(func.max(changes.c.version)).where(changes.c.time < old)).scalar()
@@ -215,7 +215,7 @@ def _set_wal(connection: Connection) -> None:
 
 
 def now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _engine(url: str, is_sqlite: bool, timeout: float) -> Engine:

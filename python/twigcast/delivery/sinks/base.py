@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class Batch:
 
     @property
     def date(self) -> str:
-        return datetime.fromtimestamp(self.time, timezone.utc).strftime("%Y-%m-%d")
+        return datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%d")
 
 
 class Sink(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from twigcast.spark.stages.outcome import ERROR
 
 ARRIVAL, TRANSPORT = "arrival", "transport"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = 10**11
 """A number from here on counts milliseconds: as seconds it would be in the year 5138."""
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
@@ -49,7 +49,7 @@ class EventTime:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            now = pa.scalar(datetime.now(timezone.utc), TIME)
+            now = pa.scalar(datetime.now(UTC), TIME)
             times, errors = batch.column("time"), batch.column("error")
             if self.rule == ARRIVAL:
                 times = pa.repeat(now, len(batch))
@@ -104,7 +104,7 @@ def parse_time(text: str) -> datetime | None:
 
 def _zone(text: str | None) -> timezone:
     if not text or text in "Zz":
-        return timezone.utc
+        return UTC
     shift = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
     return timezone(-shift if text[0] == "-" else shift)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 T = TypeVar("T")
-EPOCH = datetime(2026, 1, 5, 6, 0, tzinfo=timezone.utc)
+EPOCH = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 
 
 def el(name: str, *content: str, **attributes: object) -> str:
