@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import time
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hooks import Hooks, serving
 from pydantic import SecretStr
 
 from twigcast import config
-from twigcast.delivery.addresses import permitted
 from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import header_value, signed
 from twigcast.delivery.runner import Runner
@@ -119,19 +117,7 @@ def test_private_addresses_are_refused(tmp_path: Path, host: str) -> None:
         run(settings, 1)
         assert hooks.requests == []
     [letter] = letters(settings)
-    assert letter.reason == "webhook-impossible" and "no public address" in letter.text
-
-
-def test_permitted() -> None:
-    for address in ("8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"):
-        assert permitted(ip_address(address), ())
-    bad = "10.1.2.3 172.16.0.1 192.168.1.1 100.64.0.1 169.254.1.1 127.0.0.1 0.0.0.0 224.0.0.1 255.255.255.255 ::1 ::"
-    bad += " fe80::1 fc00::1 ff02::1 ::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1::1 ::ffff:169.254.169.254"
-    for address in bad.split():
-        assert not permitted(ip_address(address), ()), address
-    assert permitted(ip_address("10.1.2.3"), [ip_network("10.1.0.0/16")])
-    assert permitted(ip_address("::ffff:10.1.2.3"), [ip_network("10.1.0.0/16")])
-    assert not permitted(ip_address("10.2.2.3"), [ip_network("10.1.0.0/16"), ip_network("fc00::/7")])
+    assert letter.reason == "webhook-impossible" and "not a public address" in letter.text
 
 
 def test_concurrency_and_breaker(tmp_path: Path) -> None:
