@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import header_value, signed
 from twigcast.delivery.runner import Runner
 from twigcast.delivery.sinks.webhook import UNSENDABLE
+from twigcast.delivery.slots import Load, allot
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
@@ -193,25 +195,93 @@ class Store:
 
 
 def test_targets_of_subscribers(tmp_path: Path) -> None:
-    """One subscriber's dead server takes nothing from the others."""
+    """One subscriber's dead server takes nothing from the others; one without a target has no deliveries here."""
     with serving() as alice, serving(lambda request: "hang") as bob:
         store = Store(
             {"alice": {"webhook": {"url": alice.url, "secret": SECRET}}, "bob": {"webhook": {"url": bob.url}}}
         )
         settings = hook_settings(tmp_path, None, timeout=5)
-        rows = [(f"m{n}", f"of-{who}", who) for n in range(20) for who in ("bob", "alice", "carol")]
+        rows = [(f"m{n}", f"of-{who}", who) for n in range(20) for who in ("bob", "alice", "carol", None)]
         commit(settings, 0, rows)
         with Runner(settings, store) as runner:
             until = time.time() + 10
             while len(alice.accepted) < 20 and time.time() < until:
                 time.sleep(0.05)
             assert len(alice.accepted) == 20
-            assert runner.status()[0].waiting == 20  # bob's; carol's had nowhere to go
+            assert runner.status()[0].waiting == 20  # bob's
             bob.behaviour = lambda request: 200
             bob.end.set()
             assert runner.drain(patience=20)
     assert len(bob.ids) == 20 and "webhook-signature" not in bob.requests[0].headers
-    assert {(letter.subscriber, letter.reason) for letter in letters(settings)} == {("carol", "webhook-impossible")}
+    assert letters(settings) == []
+
+
+def test_a_route_sends_deliveries_to_a_sink_without_a_target(tmp_path: Path) -> None:
+    """What a route asks for is done or told: without a target it is a dead letter."""
+    settings = hook_settings(tmp_path, None)
+    sinks = {"hook": settings.sinks["hook"].model_dump(mode="json", exclude={"secret"})}
+    settings = pipeline(tmp_path, sinks, routes=[{"subscribers": ["carol"], "sinks": ["hook"]}])
+    commit(settings, 0, [("m", "q", "carol"), ("m", "q", "dave")])
+    with Runner(settings, Store({})) as runner:
+        assert runner.drain()
+    assert [(letter.subscriber, letter.reason) for letter in letters(settings)] == [("carol", "webhook-impossible")]
+
+
+def test_a_target_that_comes_later_counts_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twigcast.delivery.targets.KEPT", 0.0)
+    with serving() as hooks:
+        store, settings = Store({"alice": {}}), hook_settings(tmp_path, None)
+        with Runner(settings, store) as runner:
+            commit(settings, 0, [("before", "q", "alice")])
+            assert runner.drain()
+            store.targets_of["alice"] = {"webhook": {"url": hooks.url}}
+            commit(settings, 1, [("after", "q", "alice")])
+            assert runner.drain()
+    assert [request.headers["twigcast-message"] for request in hooks.accepted] == ["after"]
+    assert letters(settings) == []
+
+
+def test_slow_targets_leave_slots_for_a_quick_one(tmp_path: Path) -> None:
+    """Targets that answer slowly, and always well, would together take more calls than a sink makes at a time."""
+    released = threading.Event()
+
+    def answer(request: Any) -> int:
+        if request.path != "/quick":
+            released.wait(20)
+        return 200
+
+    slow = [f"slow{number}" for number in range(40)]
+    with serving(answer) as hooks:
+        base = hooks.url.removesuffix("/hook")
+        store = Store({who: {"webhook": {"url": f"{base}/{who}"}} for who in (*slow, "quick")})
+        settings = hook_settings(tmp_path, None, timeout=30)
+        commit(settings, 0, [(f"m{n}", f"of-{who}", who) for n in range(5) for who in (*slow, "quick")])
+        with Runner(settings, store) as runner:
+            until = time.time() + 15
+            while sum(request.path == "/quick" for request in hooks.accepted) < 5 and time.time() < until:
+                time.sleep(0.02)
+            quick = sum(request.path == "/quick" for request in hooks.accepted)
+            released.set()
+            assert runner.drain()
+    assert quick == 5
+    assert len(hooks.ids) == 5 * 41
+
+
+def test_shares_of_slots() -> None:
+    idle, busy, slow = Load(0, False), Load(2, False), Load(2, True)
+    assert busy.shared == 1 and slow.shared == 2 and idle.shared == 0
+    # Alone, a target gets what it wants, up to its first slot and the shared ones.
+    assert allot([("a", 3)], {"a": idle}, 8, 4) == {"a": 3}
+    assert allot([("a", 9)], {"a": idle}, 8, 4) == {"a": 5}
+    # First calls come before second ones, whoever asks first.
+    assert allot([("a", 9), ("b", 1), ("c", 1)], {"a": idle, "b": idle, "c": idle}, 4, 2) == {"a": 2, "b": 1, "c": 1}
+    # The rest is handed out in turns.
+    assert allot([("a", 9), ("b", 9)], {"a": idle, "b": idle}, 8, 4) == {"a": 3, "b": 3}
+    # Slow targets never take the other half.
+    crowd = {f"s{n}": Load(1, True) for n in range(4)}
+    assert allot([("s0", 3), ("new", 1)], {**crowd, "new": idle}, 8, 4) == {"new": 1}
+    assert allot([("s0", 3), ("s9", 3)], {**crowd, "s9": Load(0, True)}, 8, 4) == {}
+    assert allot([("a", 2)], {"a": idle, "b": Load(8, False)}, 8, 4) == {}
 
 
 def test_what_waits_survives_a_restart(tmp_path: Path) -> None:

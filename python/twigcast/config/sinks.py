@@ -22,6 +22,11 @@ class Sink(Section):
     digest_count: Count = 1_000
     """A digest (a subscription with ``max_delay``) goes out early when it holds so many deliveries."""
 
+    @property
+    def needs_target(self) -> bool:
+        """Whether only subscribers with a target of their own can be delivered to."""
+        return False
+
 
 class DirectorySink(Sink):
     """``path/<subscriber>/<date>/…``: a file per delivery, or a JSON Lines file per micro-batch."""
@@ -74,6 +79,10 @@ class WebhookSink(Sink):
     breaker_pause: Duration = 60
     allow: list[IPvAnyNetwork] = Field(default_factory=list)
     """Private, loopback and link-local networks that may be called nevertheless, such as ``"10.1.0.0/16"``."""
+
+    @property
+    def needs_target(self) -> bool:
+        return self.url is None
 
     @field_validator("url")
     @classmethod

@@ -1,13 +1,14 @@
-"""Which deliveries go to which sinks: the ``[[routes]]`` of a configuration.
+"""Which deliveries go to which sinks.
 
-A delivery goes to the sinks of every route that fits it. A route without patterns takes what no other route takes.
-Without routes everything goes to every sink.
+With ``[[routes]]`` in the configuration, a delivery goes to the sinks of every route that fits it, and a route without
+patterns takes what no other route takes. Without routes, a delivery goes to every sink that needs no target of the
+subscriber, and to those that the subscriber has a target for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
@@ -15,24 +16,32 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.config import Route
+from twigcast.config import AnySink, Route
+from twigcast.delivery.targets import Targets
 
 _KEPT = 1 << 16
 
 
 class Routing:
-    def __init__(self, routes: Sequence[Route], sinks: Iterable[str]) -> None:
+    """The routes of a pipeline, or the default where it has none."""
+
+    def __init__(self, routes: Sequence[Route], sinks: Mapping[str, AnySink], targets: Targets) -> None:
         self._rules = [_Rule(route) for route in routes]
-        self._sinks = set(sinks)
+        self._need_targets = {name: sink.kind for name, sink in sinks.items() if sink.needs_target}
+        self._targets = targets
         # Ids repeat from batch to batch, and patterns are slow to try.
         self._fits = lru_cache(_KEPT)(self._fitting)
         self._by_subscription = any(rule.subscriptions for rule in self._rules)
 
     def mask(self, sink: str, deliveries: pa.RecordBatch) -> pa.Array | None:
-        """Which of the deliveries are for a sink; None if all are."""
-        if not self._rules:
+        """Return which of the deliveries are for a sink; None if all are."""
+        if not self._rules and sink not in self._need_targets:
             return None
         subscribers = deliveries.column("subscriber").dictionary_encode(null_encoding="encode")
+        if not self._rules:
+            kind = self._need_targets[sink]
+            chosen = [self._targets.of(name, kind) is not None for name in subscribers.dictionary.to_pylist()]
+            return pa.array(chosen, pa.bool_()).take(subscribers.indices)
         if not self._by_subscription:
             chosen = [sink in self._fits(name, "") for name in subscribers.dictionary.to_pylist()]
             return pa.array(chosen, pa.bool_()).take(subscribers.indices)
@@ -45,10 +54,6 @@ class Routing:
         names, ids = subscribers.dictionary.to_pylist(), subscriptions.dictionary.to_pylist()
         chosen = [sink in self._fits(names[pair // count], ids[pair % count]) for pair in pairs.dictionary.to_pylist()]
         return pa.array(chosen, pa.bool_()).take(pairs.indices)
-
-    def sinks(self, subscriber: str | None, subscription: str) -> frozenset[str]:
-        """Where one delivery goes."""
-        return self._fits(subscriber, subscription) if self._rules else frozenset(self._sinks)
 
     def _fitting(self, subscriber: str | None, subscription: str) -> frozenset[str]:
         special = [rule for rule in self._rules if not rule.default and rule.fits(subscriber, subscription)]

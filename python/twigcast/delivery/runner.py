@@ -34,8 +34,9 @@ class Runner:
         self._logs = {name: Log(settings.state.log, name) for name in settings.streams}
         self.outbox = Outbox(settings.state.outbox)
         self.dead = DeadLetters(settings.state.dead)
-        routing = Routing(settings.routes, settings.sinks)
-        context = Context(self.outbox.state, self.outbox, self.dead, Targets(store))
+        targets = Targets(store)
+        routing = Routing(settings.routes, settings.sinks, targets)
+        context = Context(self.outbox.state, self.outbox, self.dead, targets)
         self.sinks = {
             name: SinkWorker(open_sink(name, sink, context), sink, self.logs, self.outbox, self.dead, routing)
             for name, sink in settings.sinks.items()

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from twigcast.config import WebhookSink as Settings
+from twigcast.delivery import slots
 from twigcast.delivery.addresses import ForbiddenAddress
 from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import Answer, Call, header_value, origin, signed
@@ -30,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 MOST_QUEUED = 50_000
 """With so many waiting, further batches stay in the log."""
-MOST_CALLS = 64
-"""Calls of a sink under way at one time, to all of its targets."""
 UNSENDABLE = "the URL, the secret or a header is not one that can be sent"
 """In the place of the error's own text, which may repeat the value of a header."""
 _TICK = 0.5
@@ -46,6 +45,15 @@ class _Target:
     idle: list[Call] = field(default_factory=list)
     calls: dict[int, tuple[Call, float]] = field(default_factory=dict)
     """Under way, by delivery, with the time by which they must end."""
+    served: float = 0.0
+    """When a call was last begun."""
+    took: float = 0.0
+    """Seconds that the last finished call took."""
+
+    def load(self, now: float, timeout: float) -> slots.Load:
+        """Return what the target takes of the sink's slots. A call that has not ended counts with its age."""
+        longest = max((now - (deadline - timeout) for _, deadline in list(self.calls.values())), default=0.0)
+        return slots.Load(len(self.busy), max(self.took, longest) >= slots.SLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,11 @@ class WebhookSink(Sink):
         self._targets: dict[str, _Target] = {}
         self._next: dict[str, float] = {}
         """When each target is to be looked at again."""
+        self._crowded: set[str] = set()
+        """Targets that are due and wait for a slot, which some call must free first."""
         self._results: queue.SimpleQueue[_Result | None] = queue.SimpleQueue()
         self._unsettled: list[_Result] = []
-        self._pool = ThreadPoolExecutor(MOST_CALLS, f"webhook-{name}")
+        self._pool = ThreadPoolExecutor(slots.MOST_CALLS, f"webhook-{name}")
         self._thread = threading.Thread(target=self._run, name=f"webhook-{name}", daemon=True)
         self._stopping = False
         self._queued = 0
@@ -142,13 +152,12 @@ class WebhookSink(Sink):
                 return
 
     def _turn(self) -> None:
-        """Until a batch comes in, which may bring targets that nobody has seen."""
+        """Begin and settle calls until a batch comes in, which may bring targets that are not known yet."""
         while not self._stopping:
             now = time.time()
-            for key in [key for key, when in self._next.items() if when <= now]:
-                self._start_calls(key, now)
+            self._start_calls(now)
             self._cut_off(now)
-            soonest = min(self._next.values(), default=now + _TICK)
+            soonest = min((when for key, when in self._next.items() if key not in self._crowded), default=now + _TICK)
             try:
                 first = self._results.get(timeout=min(max(soonest - time.time(), 0.005), _TICK))
             except queue.Empty:
@@ -162,28 +171,48 @@ class WebhookSink(Sink):
             if None in results:
                 return
 
-    def _start_calls(self, key: str, now: float) -> None:
-        target = self._targets.setdefault(
-            key, _Target(Breaker(self._settings.breaker_failures, self._settings.breaker_pause))
-        )
-        under_way = sum(len(each.busy) for each in self._targets.values())
-        room = min(
-            target.breaker.room(now, self._settings.concurrency, len(target.busy)), MOST_CALLS - under_way
-        )  # fmt: skip
-        if room <= 0:
-            # A call that ends looks at the target again; a pause ends by itself.
-            self._next[key] = target.breaker.until if target.breaker.until > now else now + _TICK
+    def _start_calls(self, now: float) -> None:
+        """Begin the calls that are due, as far as there are slots; :mod:`twigcast.delivery.slots` shares them."""
+        wanted = []
+        for key in [key for key, when in self._next.items() if when <= now]:
+            target = self._targets.setdefault(
+                key, _Target(Breaker(self._settings.breaker_failures, self._settings.breaker_pause))
+            )
+            room = target.breaker.room(now, self._settings.concurrency, len(target.busy))
+            if room > 0:
+                wanted.append((target.served, key, room))
+            else:
+                # A call that ends looks at the target again; a pause ends by itself.
+                self._next[key] = target.breaker.until if target.breaker.until > now else now + _TICK
+        if not wanted:
+            self._crowded.clear()
             return
-        due = self._outbox.due(self.name, key, now, room, sorted(target.busy))
+        timeout, due = self._settings.timeout, {key for _, key, _ in wanted}
+        loads = {
+            key: target.load(now, timeout) for key, target in self._targets.items() if target.busy or key in due
+        }  # fmt: skip
+        given = slots.allot([(key, room) for _, key, room in sorted(wanted)], loads)
+        self._crowded = {key for _, key, _ in wanted if key not in given}
+        for _, key, room in wanted:
+            if key in given:
+                self._begin(key, now, given[key], room)
+
+    def _begin(self, key: str, now: float, count: int, room: int) -> None:
+        """Begin up to ``count`` calls to a target. It would take ``room``, but others need slots too."""
+        target = self._targets[key]
+        due = self._outbox.due(self.name, key, now, count, sorted(target.busy))
         for waiting in due:
             target.busy.add(waiting.id)
+            target.served = now
             self._pool.submit(self._call, key, target, waiting)
-        if len(due) < room:
+        if len(due) < count:
             when = self._outbox.next_due(self.name, key, sorted(target.busy))
             if when is None:
                 self._next.pop(key, None)
             else:
                 self._next[key] = when
+        elif count < room:
+            self._crowded.add(key)
 
     def _cut_off(self, now: float) -> None:
         for target in self._targets.values():
@@ -276,7 +305,7 @@ class WebhookSink(Sink):
         except ValueError:
             return _Result(key, waiting, None, UNSENDABLE, final=True)
         finally:
-            del target.calls[waiting.id]
+            target.took = time.time() - (target.calls.pop(waiting.id)[1] - self._settings.timeout)
         target.idle.append(call)
         return _Result(key, waiting, answer, f"HTTP status {answer.status}")
 
