@@ -203,3 +203,86 @@ def test_publishers(run: Any, tmp_path: Path) -> None:
     assert run("publisher", "remove", "shop").returncode == 0
     assert run("publisher", "remove", "shop").returncode == 2
     assert run("publisher", "list").stdout == ""
+
+
+CONFIG = """
+[store]
+url = "{url}"
+[streams.in]
+source = "directory"
+path = "in"
+[sinks.out]
+kind = "directory"
+path = "out"
+[sinks.hooks]
+kind = "webhook"
+url = "https://example.org/hook"
+secret = "${{NOT_SET_SECRET}}"
+"""
+
+
+def ids(store: Path) -> list[str]:
+    with Store.open(f"sqlite:///{store}", create=False) as found:
+        return [record.id for record in found.subscriptions()]
+
+
+def test_the_store_is_the_one_of_the_pipeline(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "pipeline.toml").write_text(CONFIG.format(url="sqlite:///own.db"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/p.toml").write_text(CONFIG.format(url="sqlite:///own.db"))  # relative to the file
+    assert run("subscribe", "--id", "a", "/a").returncode == 0
+    assert run("subscribe", "-c", "other/p.toml", "--id", "b", "/b").returncode == 0
+    assert run("subscribe", "-c", "other/p.toml", "--store", "sqlite:///third.db", "--id", "c", "/c").returncode == 0
+    assert (ids(tmp_path / "own.db"), ids(tmp_path / "other/own.db"), ids(tmp_path / "third.db")) == (
+        ["a"], ["b"], ["c"],
+    )  # fmt: skip
+    assert not (tmp_path / "twigcast.db").exists()
+    for command in (
+        ["subscriptions"], ["pause", "b"], ["resume", "b"], ["export"], ["subscriber", "add", "x"],
+        ["subscriber", "list"], ["publisher", "list"], ["unsubscribe", "b"],
+    ):  # fmt: skip
+        done = run(*command, "-c", "other/p.toml")
+        assert (done.returncode, done.stderr) == (0, ""), command
+    done = run("import", "--config", "other/p.toml", "-", stdin='{"id": "d", "query": "/d"}\n')
+    assert done.returncode == 0 and ids(tmp_path / "other/own.db") == ["d"]
+
+
+def test_a_variable_comes_before_the_configuration_and_says_so(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipeline.toml").write_text(CONFIG.format(url="sqlite:///own.db"))
+    monkeypatch.setenv("TWIGCAST_STORE", "sqlite:///variable.db")
+    done = run("subscribe", "--id", "a", "/a")
+    assert (done.returncode, done.stdout) == (0, "a\n")
+    assert done.stderr.startswith("note: using the store of TWIGCAST_STORE, ") and "own.db" in done.stderr
+    assert ids(tmp_path / "variable.db") == ["a"] and not (tmp_path / "own.db").exists()
+    monkeypatch.setenv("TWIGCAST_STORE", f"sqlite:///{tmp_path}/own.db")
+    assert run("subscribe", "--id", "a", "/a").stderr == ""
+    (tmp_path / "pipeline.toml").write_text("nonsense")
+    assert run("subscriptions").stderr == ""  # the variable is enough
+    assert run("subscriptions", "-c", "pipeline.toml").returncode == 2
+
+
+def test_a_configuration_that_cannot_be_used_is_an_error(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "pipeline.toml").write_text(CONFIG.format(url="postgresql://me:${NOT_SET}@db/x").replace("{{", "{"))
+    done = run("subscriptions")
+    assert done.returncode == 2 and "NOT_SET is not set" in done.stderr and "NOT_SET_SECRET" not in done.stderr
+    done = run("subscriptions", "-c", "missing.toml")
+    assert done.returncode == 2 and "missing.toml: No such file" in done.stderr and "-c FILE" in done.stderr
+
+
+def test_every_command_names_the_configuration_in_the_same_way(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(CONFIG.format(url="sqlite:///own.db"))
+    for command in (["status"], ["replay", "--since", "1h"], ["run"], ["dead", "list"]):
+        assert "pipeline.toml" in run(*command).stderr, command  # the default, which is not there
+    for command in (["status", "other.toml"], ["status", "-c", "other.toml"], ["status", "--config", "other.toml"]):
+        done = run(*command)
+        assert (done.returncode, "not run yet" in done.stdout) == (1, True), command
+    for command in (["status"], ["replay", "--since", "1h"], ["run"]):
+        for arguments in (["other.toml", "-c", "a.toml"], ["-c", "a.toml", "other.toml"]):
+            assert "two configurations, other.toml and a.toml" in run(*command, *arguments).stderr
+    (tmp_path / "other.toml").rename(tmp_path / "pipeline.toml")
+    assert run("status").returncode == 1
+    assert run("dead", "list").returncode == 0
+    done = run("run", "--inbox", "in")
+    assert done.returncode == 2 and "--inbox, --outbox and -s" in done.stderr

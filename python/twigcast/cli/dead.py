@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from twigcast.cli.configuration import config_option
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import format_option
-from twigcast.cli.store_options import show as show_rows
+from twigcast.cli.output import show as show_rows
 from twigcast.errors import OptionError
 
 if TYPE_CHECKING:
@@ -40,19 +41,6 @@ def dead() -> None:
     """List, show and redrive dead letters: messages that were refused, deliveries that failed."""
 
 
-def _file_option(command: F) -> F:
-    return click.option(
-        "-c",
-        "--config",
-        "file",
-        default="pipeline.toml",
-        show_default=True,
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The pipeline's configuration.",
-    )(command)
-
-
 def _filters(command: F) -> F:
     kinds = click.Choice(["message", "delivery"])
     command = click.option("--kind", type=kinds, help="Refused messages, or failed deliveries, only.")(command)
@@ -66,10 +54,10 @@ def _filters(command: F) -> F:
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
 @click.option("--redriven", is_flag=True, help="Also those that were redriven.")
 @format_option("jsonl", "table")
-@_file_option
-def list_(file: Path, format: str, limit: int, redriven: bool, **filters: Any) -> None:
+@config_option
+def list_(config: Path, format: str, limit: int, redriven: bool, **filters: Any) -> None:
     """List dead letters, the newest first."""
-    with _opened(file) as (_, letters):
+    with _opened(config) as (_, letters):
         found = letters.letters(**filters, redriven=redriven, limit=limit) if letters else []
         rows = [_row(letter) for letter in found]
     if format == "table":
@@ -80,12 +68,12 @@ def list_(file: Path, format: str, limit: int, redriven: bool, **filters: Any) -
 @dead.command(epilog="\b\nExample:\n  twigcast dead show 17")
 @click.argument("id", type=int)
 @click.option("--original", is_flag=True, help="Write the original bytes and nothing else.")
-@_file_option
-def show(id: int, original: bool, file: Path) -> None:
+@config_option
+def show(id: int, original: bool, config: Path) -> None:
     """Show a dead letter: everything known, and the message, or what was to be delivered."""
-    with _opened(file) as (_, letters):
-        letter = _letters(letters, file).letter(id)
-        content = _letters(letters, file).original(id)
+    with _opened(config) as (_, letters):
+        letter = _letters(letters, config).letter(id)
+        content = _letters(letters, config).original(id)
     if original:
         if content is None:
             raise OptionError("no-content", f"dead letter {id} has no content: the message was refused unread")
@@ -103,8 +91,8 @@ def show(id: int, original: bool, file: Path) -> None:
 @click.argument("ids", nargs=-1, type=int)
 @click.option("--all", "every", is_flag=True, help="All that fit the options.")
 @_filters
-@_file_option
-def redrive(ids: tuple[int, ...], every: bool, file: Path, **filters: Any) -> None:
+@config_option
+def redrive(ids: tuple[int, ...], every: bool, config: Path, **filters: Any) -> None:
     """Put dead letters back: a message into its stream, a delivery to its sink.
 
     A pipeline that runs takes them up within seconds, another one when it is run.
@@ -115,15 +103,17 @@ def redrive(ids: tuple[int, ...], every: bool, file: Path, **filters: Any) -> No
         raise click.UsageError("give the ids of dead letters, or --all")
     if ids and any(value is not None for value in filters.values()):
         raise click.UsageError("ids and options that choose do not go together")
-    with _opened(file) as (settings, letters):
-        found = letters.letters(**filters) if every and letters else [_letters(letters, file).letter(id) for id in ids]
+    with _opened(config) as (settings, letters):
+        found = (
+            letters.letters(**filters) if every and letters else [_letters(letters, config).letter(id) for id in ids]
+        )
         _check(found, settings)
         put = 0
         if found:
             outbox = Outbox(settings.state.outbox)
             try:
                 for letter in reversed(found):
-                    put += _put_back(letter, _letters(letters, file), outbox, settings, strict=not every)
+                    put += _put_back(letter, _letters(letters, config), outbox, settings, strict=not every)
             finally:
                 outbox.close()
     click.echo(f"{put:,} put back")
@@ -154,12 +144,12 @@ def _check(found: list[Letter], settings: Outline) -> None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tuple[Outline, DeadLetters | None]]:
+def _opened(config: Path) -> Iterator[tuple[Outline, DeadLetters | None]]:
     """Reading makes no database: it would hide that the configuration is not the one that runs."""
     from twigcast.config import outline
     from twigcast.delivery.dead import DeadLetters
 
-    settings = outline(file)
+    settings = outline(config)
     letters = DeadLetters(settings.state.dead) if settings.state.dead.exists() else None
     try:
         yield settings, letters
@@ -168,9 +158,9 @@ def _opened(file: Path) -> Iterator[tuple[Outline, DeadLetters | None]]:
             letters.close()
 
 
-def _letters(letters: DeadLetters | None, file: Path) -> DeadLetters:
+def _letters(letters: DeadLetters | None, config: Path) -> DeadLetters:
     if letters is None:
-        raise OptionError("no-such-letter", f"the pipeline of {file} has no dead letters")
+        raise OptionError("no-such-letter", f"the pipeline of {config} has no dead letters")
     return letters
 
 

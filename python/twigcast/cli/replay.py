@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from twigcast import config
+from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
+from twigcast.config import load
 from twigcast.durations import seconds
 
 EPILOG = """\b
@@ -44,14 +45,14 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--since", required=True, type=Moment(), help="Messages of this time (UTC) and later.")
 @click.option("--until", type=Moment(), help="Messages before this time.")
 @click.option("--stream", "streams", multiple=True, help="Of this stream only; may be repeated.")
 @click.option("--subscription", metavar="ID", help="For this subscription only.")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 def replay(
-    file: Path,
+    config: Path | None,
     since: datetime,
     until: datetime | None,
     streams: tuple[str, ...],
@@ -67,7 +68,8 @@ def replay(
     from twigcast.spark.replay import Replay
     from twigcast.spark.replay import replay as run
 
-    settings = config.load(file)
+    file = config or DEFAULT_CONFIG
+    settings = load(file)
     wanted = Replay(since, until, streams, subscription)
 
     def start() -> Any:

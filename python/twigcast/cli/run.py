@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import limit_options, limits_from, namespace_options
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 @click.command(epilog=EPILOG, short_help="Run a pipeline, or the messages of a folder, on Spark.")
-@click.argument("config", required=False, type=click.Path(path_type=Path))
+@config_argument
 @click.option("--inbox", type=click.Path(path_type=Path), help="Folder of messages, one per file.")
 @click.option("--outbox", type=click.Path(path_type=Path), help="Folder for the results.")
 @click.option("-s", "--subscriptions", metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
@@ -95,18 +96,22 @@ def run(
     namespaces: tuple[tuple[str, str], ...],
     **limits: int | None,
 ) -> None:
-    """Run the pipeline of the file CONFIG: see docs/configuration.md, and `twigcast init` for one to start from.
+    """Run the pipeline of the configuration FILE: see docs/configuration.md, and `twigcast init` for one to start from.
 
     Subscriptions are those of the store, and may change while the pipeline runs: see `twigcast subscribe`. Ctrl-C
     finishes the micro-batch at hand and stops; the next run goes on there, after a crash too.
 
-    Without CONFIG, match the messages of the folder INBOX against a file of SUBSCRIPTIONS. Every file of INBOX and
+    With --inbox, match the messages of the folder INBOX against a file of SUBSCRIPTIONS. Every file of INBOX and
     below is one message; also .gz. Names that start with '.' or '_' or end in '.tmp' are left alone: write under such a
     name and rename when the file is complete. With the same OUTBOX the next run goes on where this one ended.
     """
+    of_folder = inbox or outbox or subscriptions or max_files or namespaces or any(limits.values())
+    if config is None and not of_folder and DEFAULT_CONFIG.is_file():
+        config = DEFAULT_CONFIG
     if config is not None:
-        if inbox or outbox or subscriptions or max_files or namespaces or any(limits.values()):
-            raise click.UsageError("with a configuration, sources, limits and results are set in it")
+        if of_folder:
+            text = "a configuration cannot be combined with --inbox, --outbox, -s, --ns or limits; set them in the file"
+            raise click.UsageError(text)
         from twigcast.cli.run_pipeline import run_pipeline
 
         run_pipeline(
@@ -114,7 +119,7 @@ def run(
         )
         return
     if inbox is None or outbox is None or subscriptions is None:
-        raise click.UsageError("give a configuration file, or --inbox, --outbox and --subscriptions")
+        raise click.UsageError(f"there is no {DEFAULT_CONFIG}; give a configuration, or --inbox, --outbox and -s")
     if master or shards or log_format != "text":
         raise click.UsageError("--master, --shards and --log go with a configuration file")
     received: list[int] = []

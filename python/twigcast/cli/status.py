@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from twigcast import config
+from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
+from twigcast.config import StateSettings, outline
 
 EPILOG = """\b
 Examples:
@@ -23,12 +24,12 @@ STALE = 10.0
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_context
-def status(ctx: click.Context, file: Path, form: str) -> None:
+def status(ctx: click.Context, config: Path | None, form: str) -> None:
     """Show what the pipeline of the configuration FILE is doing: streams, sinks, dead letters."""
-    found = gather(config.outline(file).state)
+    found = gather(outline(config or DEFAULT_CONFIG).state)
     if form == "json":
         click.echo(json.dumps(found, indent=2))
     else:
@@ -37,7 +38,7 @@ def status(ctx: click.Context, file: Path, form: str) -> None:
     ctx.exit(1 if not found["running"] else 2 if failing else 0)
 
 
-def gather(state: config.StateSettings) -> dict[str, Any]:
+def gather(state: StateSettings) -> dict[str, Any]:
     """From the state folder alone: nothing of the running pipeline is asked or held up."""
     from twigcast.delivery.dead import DeadLetters
     from twigcast.spark.watch import status_file

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.options import OneOf, format_option, namespace_options, schema_option
-from twigcast.cli.store_options import opened, show, store_option
+from twigcast.cli.output import show
 from twigcast.engine import DIALECTS
 from twigcast.results import RESULTS
 from twigcast.schema import Schema

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.options import format_option
-from twigcast.cli.store_options import opened, show, store_option
+from twigcast.cli.output import show
 from twigcast.errors import OptionError
 
 

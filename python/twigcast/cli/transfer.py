@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from twigcast.cli.store_options import opened, store_option
+from twigcast.cli.configuration import opened, store_option
 from twigcast.errors import OptionError
 
 LINES = 1 << 14

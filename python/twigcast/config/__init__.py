@@ -62,6 +62,7 @@ __all__ = [
     "load",
     "outline",
     "parse",
+    "store_settings",
     "template",
 ]
 
@@ -85,21 +86,32 @@ def load(path: str | Path) -> Pipeline:
 
 
 def outline(path: str | Path) -> Outline:
-    """For those who look on: a variable that this shell does not have, a secret mostly, is no mistake here.
+    """Read what a configuration says without its secrets, for commands that look at a pipeline and do not run it.
 
-    What else is wrong with the file is one all the same: it may be another file than that of the pipeline.
+    Environment variables that are not set are mistakes only under ``[state]``. Anything else that is wrong with the
+    file is reported: it may not be the file of the pipeline.
     """
+    raw, folder = _read_section(path, "state")
+    state = StateSettings.model_validate(raw["state"], context={"folder": folder})
+    return Outline(state, tuple(raw["streams"]), tuple(raw["sinks"]))
+
+
+def store_settings(path: str | Path) -> StoreSettings:
+    """Read the ``[store]`` of a configuration. Environment variables that are not set are mistakes only there."""
+    raw, folder = _read_section(path, "store")
+    return StoreSettings.model_validate(raw["store"], context={"folder": folder})
+
+
+def _read_section(path: str | Path, section: str) -> tuple[dict[str, Any], Path]:
+    """Return a valid configuration as TOML has it, in which variables outside of ``section`` may not be set."""
     text, name, folder = _read(Path(path))
     expansion = Expansion(os.environ)
     raw = _expanded(text, name, expansion)
-    if not expansion.problems or any(key[0] == "state" for key, _ in expansion.problems):
-        settings = parse(text, name=name, folder=folder)
-        return Outline(settings.state, tuple(settings.streams), tuple(settings.sinks))
     _, problems = _validated(raw, expansion, folder)
+    problems = [*(one for one in expansion.problems if one[0][0] == section), *problems]
     if problems:
         raise ConfigError(name, problems, text)
-    state = StateSettings.model_validate(raw["state"], context={"folder": folder})
-    return Outline(state, tuple(raw["streams"]), tuple(raw["sinks"]))
+    return raw, folder
 
 
 def parse(
@@ -119,7 +131,11 @@ def _read(path: Path) -> tuple[str, str, Path]:
     try:
         text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
     except OSError as error:
-        hint = "twigcast init writes one" if isinstance(error, FileNotFoundError) else None
+        hint = (
+            "-c FILE names the configuration; twigcast init writes one"
+            if isinstance(error, FileNotFoundError)
+            else None
+        )
         raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint) from error
     except UnicodeDecodeError as error:
         raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None

@@ -195,7 +195,7 @@ class Database:
 
 
 def no_store(name: str) -> StoreError:
-    hint = "subscribe, import or subscriber add makes one; --store URL or TWIGCAST_STORE names another"
+    hint = "subscribe, import or subscriber add makes one; --store URL or -c FILE names another"
     return StoreError("no-store", f"{name}: there is no store", hint=hint)
 
 
