@@ -21,7 +21,13 @@ _WAIT = 30.0
 class Database:
     """One connection under a lock: SQLite has one writer at a time anyway, and transactions here are short."""
 
-    def __init__(self, path: Path, schema: str) -> None:
+    def __init__(self, path: Path, migrations: Sequence[str]) -> None:
+        """Open the file and bring it up to date.
+
+        Each migration is SQL that leads from one version of the tables to the next; the file's ``user_version`` counts
+        those that have been applied. The first must accept tables that are there: files that were made before
+        migrations were counted have them, and ``user_version`` 0.
+        """
         self.path = path
         self._lock = threading.RLock()
         try:
@@ -32,10 +38,19 @@ class Database:
             # What is acknowledged stays so after a loss of power: batches are deleted from the log on its word.
             self._connection.execute("PRAGMA synchronous = FULL")
             with self.transaction():
-                for statement in schema.split(";"):
-                    self._connection.execute(statement)
+                self._migrate(migrations)
         except (OSError, sqlite3.Error) as error:
             raise TwigcastError("bad-state", f"cannot open {path}: {error}") from error
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        (applied,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if applied > len(migrations):
+            text = f"{self.path}: a newer Twigcast made it (version {applied}; this one knows {len(migrations)})"
+            raise TwigcastError("newer-state", text, hint="upgrade Twigcast, or use another state folder")
+        for migration in migrations[applied:]:
+            for statement in migration.split(";"):
+                self._connection.execute(statement)
+        self._connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -22,7 +22,7 @@ from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting
 from twigcast.errors import OptionError
 
-SCHEMA = """
+_FIRST = """
 CREATE TABLE IF NOT EXISTS cursors (stream TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS letters (
     id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS letters (
     attempts INTEGER NOT NULL, created REAL NOT NULL, redriven REAL, original BLOB, file TEXT);
 CREATE INDEX IF NOT EXISTS letters_created ON letters (created)
 """
+MIGRATIONS = (_FIRST,)
+"""A change of the tables is one more migration."""
 
 LARGE = 64 << 20
 """From so many bytes on an original is a file of its own beside the database."""
@@ -70,7 +72,7 @@ class Letter:
 class DeadLetters:
     def __init__(self, path: Path) -> None:
         self._large = path.parent / "dead"
-        self.database = Database(path, SCHEMA)
+        self.database = Database(path, MIGRATIONS)
 
     def cursor(self, stream: str) -> int:
         """The last batch of a stream whose refused messages are here."""

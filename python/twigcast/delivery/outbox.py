@@ -17,7 +17,7 @@ from twigcast.delivery.database import Database
 from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
 
-SCHEMA = """
+_FIRST = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS cursors (
     sink TEXT, stream TEXT, batch INTEGER NOT NULL, PRIMARY KEY (sink, stream)) WITHOUT ROWID;
@@ -40,6 +40,8 @@ CREATE INDEX IF NOT EXISTS held_group ON held (sink, release, subscription, alon
 CREATE INDEX IF NOT EXISTS held_due ON held (sink, due);
 CREATE INDEX IF NOT EXISTS held_body ON held (body)
 """
+MIGRATIONS = (_FIRST,)
+"""A change of the tables is one more migration."""
 
 TargetOf = Callable[[str | None], str]
 _First = Callable[[str, str | None, int], tuple[object, ...]]
@@ -48,7 +50,7 @@ _COMMON = "stream, message, time, headers, subscription, subscriber, body"
 
 class Outbox:
     def __init__(self, path: Path) -> None:
-        self.database = Database(path, SCHEMA)
+        self.database = Database(path, MIGRATIONS)
         with self.database.transaction() as db:
             db.execute("INSERT OR IGNORE INTO meta VALUES ('state', ?)", (uuid.uuid4().hex[:8],))
 

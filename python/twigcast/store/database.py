@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from twigcast.store import tables
+from twigcast.store import migrations, tables
 from twigcast.store.errors import StoreError, is_passing, translate
 from twigcast.store.urls import check_url, parse_url, shown
 
@@ -160,30 +160,37 @@ class Database:
             self._prune(writer)
 
     def _prepare(self, create: bool) -> None:
+        """Make the tables, or bring those of an older version up to date."""
         with self.engine.connect() as connection:
-            if inspect(connection).has_table(tables.meta.name):
-                self._check_schema(connection)
+            has_tables = inspect(connection).has_table(tables.meta.name)
+            if has_tables and self._is_current(connection):
                 return
-        if not create:
+        if not has_tables and not create:
             raise no_store(self.name)
         with self.engine.connect() as connection:
-            if self.is_sqlite:
+            if self.is_sqlite and not has_tables:
                 _set_wal(connection)
             connection = connection.execution_options(**{_WRITE: True})
             with connection.begin():
+                # Another program may be doing the same; whoever comes second finds it done.
                 if not self.is_sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
                 if not inspect(connection).has_table(tables.meta.name):
                     tables.metadata.create_all(connection, checkfirst=False)
                     first = {"schema": str(tables.SCHEMA), "identity": uuid.uuid4().hex, "version": "0"}
                     connection.execute(insert(tables.meta), [{"key": k, "value": v} for k, v in first.items()])
-            self._check_schema(connection)
+                    migrations.stamp(connection)
+                elif not self._is_current(connection):
+                    migrations.upgrade(connection)
 
-    def _check_schema(self, connection: Connection) -> None:
-        found = int(self.meta(connection, "schema"))
-        if found > tables.SCHEMA:
-            words = f"{self.name}: a newer Twigcast made it (schema {found}; this version knows {tables.SCHEMA})"
+    def _is_current(self, connection: Connection) -> bool:
+        """Whether the tables are those of this version; raise an error if they are of a newer one."""
+        schema, revision = int(self.meta(connection, "schema")), migrations.revision(connection)
+        if schema > tables.SCHEMA or revision > migrations.HEAD:
+            known = f"schema {schema}, revision {revision}; this version knows {tables.SCHEMA} and {migrations.HEAD}"
+            words = f"{self.name}: a newer Twigcast made it ({known})"
             raise StoreError("newer-store", words, hint="upgrade Twigcast, or name another store")
+        return revision == migrations.HEAD
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

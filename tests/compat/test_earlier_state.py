@@ -1,0 +1,38 @@
+"""What commit f693179 wrote still opens: snapshot, delta, outbox, dead letters."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from twigcast import Engine, TwigcastError
+from twigcast.delivery.dead import DeadLetters
+from twigcast.delivery.outbox import Outbox
+
+
+def test_a_snapshot_and_its_delta(earlier_folder: Path) -> None:
+    engine = Engine.open(earlier_folder / "base.snapshot")
+    engine.apply(earlier_folder / "change.delta")
+    found = {one.id: one for one in engine.select(b'<a><b>1</b><c>3</c><d><b/></d><p:b xmlns:p="urn:a"/><later/></a>')}
+    assert set(found) == {"twig", 7, "nodes", "fragments", "transform", "tian", "later"}
+    assert found["fragments"].fragments == [b'<p:b xmlns:p="urn:a"/>']
+    assert found["transform"].payload == b"<r><b>1</b><b/></r>"
+
+
+def test_the_outbox_and_the_dead_letters(earlier_folder: Path) -> None:
+    state = earlier_folder / "twigcast-state"
+    outbox, dead = Outbox(state / "outbox.db"), DeadLetters(state / "dead.db")
+    assert outbox.cursor("files", "orders") == 1 and outbox.cursor("calls", "correlations") == 1
+    assert outbox.database.value("SELECT count(*) FROM queue") == 11
+    assert [(letter.message, letter.kind) for letter in dead.letters()] == [("bad.xml", "message")]
+
+
+def test_a_database_of_a_later_version_is_refused(earlier_folder: Path) -> None:
+    path = earlier_folder / "twigcast-state" / "outbox.db"
+    with sqlite3.connect(path) as later:
+        later.execute("PRAGMA user_version = 99")
+    with pytest.raises(TwigcastError, match=r"outbox\.db: a newer Twigcast made it") as raised:
+        Outbox(path)
+    assert raised.value.code == "newer-state" and raised.value.hint is not None
