@@ -6,11 +6,13 @@ import gzip
 import os
 import socket
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row, SparkSession
 
 from twigcast.errors import OptionError, QueryError
@@ -109,6 +111,30 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     )
     assert sorted(row.xml or b"" for row in lines.values()) == [b"", b"<a/>", b"<b/>"]
     assert utc(2024, 1, 1) in {row.time.timestamp() for row in lines.values()}
+
+
+def test_a_repeated_batch_has_the_same_arrival(spark: SparkSession, tmp_path: Path) -> None:
+    """A run that dies within a micro-batch, after it has read the messages: the next one dates them alike."""
+    spark.createDataFrame([("<a/>",), ('<a at="2999-01-01"/>',)], "xml string").write.parquet(str(tmp_path / "t"))
+    seen: list[dict[str, tuple[datetime, str | None]]] = []
+
+    def each(batch: Any, number: int) -> None:
+        seen.append({row.xml: (row.time, row.error and row.error.code) for row in batch.collect()})
+        if len(seen) == 1:
+            raise RuntimeError("killed")
+
+    for rule in ("arrival", "/a/@at"):
+        seen.clear()
+        for _ in range(2):
+            messages = read(spark, {"source": "table", "path": str(tmp_path / "t"), "time": rule})
+            query = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
+            started = query.option("checkpointLocation", str(tmp_path / f"state-{len(rule)}")).start()
+            with suppress(StreamingQueryException):
+                started.awaitTermination()
+        first, second = seen
+        assert first == second and len(first) == 2
+        refused = sorted(str(code) for _, code in first.values())
+        assert refused == (["None", "None"] if rule == "arrival" else ["no-time", "time-ahead"])
 
 
 def test_an_empty_table_needs_its_columns(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from twigcast.config.values import Count, Location, Name, Options, Port, Problems, Section, Servers
+from twigcast.config.values import Count, Duration, Location, Name, Options, Port, Problems, Section, Servers
 from twigcast.errors import TwigcastError
 from twigcast.lang.xpath import parse
 
@@ -21,6 +21,8 @@ class Stream(Section):
     message such as ``/order/@at``."""
     namespaces: dict[str, str] = Field(default_factory=dict)
     """Prefixes for the path in ``time``."""
+    max_ahead: Duration = 3600
+    """A message whose event time is further ahead of its arrival is a dead letter: it would make all others late."""
 
     @model_validator(mode="after")
     def _time_is_known(self) -> Stream:

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.spark.checkpoint import batch_time
 from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.failures import cause
 from twigcast.spark.jars import kafka_connector
@@ -325,10 +326,12 @@ class StreamRun:
             published = self.run.live.current()
             if self.source.complete is not None:
                 frame = self.source.complete(frame, self.checkpoint, batch)
+            # Known from the checkpoint: a column of one value would only make rows longer.
+            frame = frame.drop("arrival")
             writer = LogWriter(str(self.log.staging), self.name)
             task = DeliverTask(
                 self.source.load,
-                self.time,
+                replace(self.time, arrival=batch_time(self.checkpoint, batch)),
                 self.name,
                 published.shards[0],
                 writer,

@@ -12,6 +12,7 @@ from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import files
 from twigcast.spark.sources.kafka import kafka
 from twigcast.spark.sources.messages import Source as Source
+from twigcast.spark.sources.messages import dated
 from twigcast.spark.sources.table import table
 from twigcast.spark.sources.testing import rate, socket
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) -> Source:
-    """The source that a stream of the configuration names."""
+    """Return the source that a stream of the configuration names; its rows have a column ``arrival``."""
+    return dated(_source_of(spark, stream, limits))
+
+
+def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) -> Source:
     if isinstance(stream, config.Directory):
         return files(
             spark,
@@ -58,8 +63,8 @@ def source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) -> 
 
 
 def event_time_of(stream: config.AnyStream) -> EventTime:
-    """How the messages of a stream get their time."""
-    return EventTime(stream.time, tuple(sorted(stream.namespaces.items())))
+    """Return how the messages of a stream get their time."""
+    return EventTime(stream.time, tuple(sorted(stream.namespaces.items())), round(stream.max_ahead * 1_000_000))
 
 
 def local_folder(stream: config.Directory) -> Path:

@@ -31,7 +31,7 @@ from twigcast.spark.sources.directory import (
     unpack,
     without_waiting,
 )
-from twigcast.spark.sources.messages import HEADERS, MESSAGES, TIME, Source
+from twigcast.spark.sources.messages import TIME, Source, message_batch
 from twigcast.spark.stages.outcome import ERROR
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def files(
 
 def with_empty_files(found: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
     """Also the files that Spark marks as handed out and drops in silence."""
+    found = found.select("path", "length")
     dropped = [(path, 0) for path in passed_over(checkpoint, batch)]
     return found.union(found.sparkSession.createDataFrame(dropped, found.schema)) if dropped else found
 
@@ -97,6 +98,8 @@ class _Pile:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
+    arrival: Any = None
+    """The time of the micro-batch, a scalar; None if the listing does not have it."""
 
     def add(self, message: str, modified: int | None, xml: bytes | None, error: MessageError | None = None) -> None:
         self.size += len(xml or b"")
@@ -108,14 +111,13 @@ class _Pile:
 
     def batch(self) -> pa.RecordBatch:
         rows, self.rows, self.size = self.rows, [], 0
-        columns = [
+        return message_batch(
             pa.array([row["message"] for row in rows], pa.string()),
-            pa.array([row["time"] for row in rows], TIME),
-            pa.nulls(len(rows), HEADERS),
             pa.array([row["xml"] for row in rows], pa.binary()),
-            pa.array([row["error"] for row in rows], ERROR),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
+            time=pa.array([row["time"] for row in rows], TIME),
+            error=pa.array([row["error"] for row in rows], ERROR),
+            arrival=None if self.arrival is None else pa.repeat(self.arrival, len(rows)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class LoadFiles:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pile = _Pile()
         for batch in batches:
+            if "arrival" in batch.schema.names and len(batch):
+                pile.arrival = batch.column("arrival")[0]
             for listed in batch.column("path").to_pylist():
                 path = local_path(listed)
                 name = os.path.relpath(path, self.folder)

@@ -60,6 +60,7 @@ def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             batch.column("xml"),
             time=batch.column("time"),
             headers=pa.array(headers, HEADERS),
+            arrival=batch.column("arrival") if "arrival" in batch.schema.names else None,
         )
 
 

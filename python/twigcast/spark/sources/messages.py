@@ -7,7 +7,7 @@ that also matches, so that a message that cannot be read is one refused message 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,9 @@ HEADERS = pa.map_(pa.string(), pa.string())
 MESSAGES = pa.schema(
     [("message", pa.string()), ("time", TIME), ("headers", HEADERS), ("xml", pa.binary()), ("error", ERROR)]
 )
-"""``time`` is the transport's, null where it has none; an ``error`` set by the source stands."""
+"""``time`` is the transport's, null where it has none; an ``error`` set by the source stands.
+
+A column ``arrival`` may follow, which :class:`~twigcast.spark.sources.event_time.EventTime` takes away."""
 MESSAGES_SQL = (
     "message string, time timestamp, headers map<string,string>, xml binary,"
     " error struct<code:string,line:long,column:long,offset:long,text:string>"
@@ -49,8 +51,9 @@ def message_batch(
     time: pa.Array | None = None,
     headers: pa.Array | None = None,
     error: pa.Array | None = None,
+    arrival: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """Columns as a batch of ``MESSAGES``."""
+    """Return the columns as a batch of ``MESSAGES``, with ``arrival`` behind them if it is given."""
     count = len(ids)
     columns = [
         ids,
@@ -59,4 +62,15 @@ def message_batch(
         xml.cast(pa.binary()),
         pa.nulls(count, ERROR) if error is None else error,
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
+    batch = pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
+    return batch if arrival is None else batch.append_column("arrival", arrival.cast(TIME))
+
+
+def dated(source: Source) -> Source:
+    """Give the rows of a streaming source the time of their micro-batch, as ``arrival``.
+
+    Spark writes that time to the checkpoint before the micro-batch begins, so a repeated one has the same.
+    """
+    from pyspark.sql import functions as f
+
+    return replace(source, frame=source.frame.withColumn("arrival", f.current_timestamp()))

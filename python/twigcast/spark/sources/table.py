@@ -83,7 +83,7 @@ def frame_source(
 
 
 def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From the columns to messages; runs in a worker."""
+    """Turn the columns into messages; runs in a worker."""
     for batch in batches:
-        more = {name: batch.column(name) for name in ("time", "headers") if name in batch.schema.names}
+        more = {name: batch.column(name) for name in ("time", "headers", "arrival") if name in batch.schema.names}
         yield message_batch(batch.column("message").fill_null(""), as_bytes(batch.column("xml")), **more)

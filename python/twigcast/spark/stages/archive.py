@@ -1,4 +1,4 @@
-"""The archive: every message that was read, as Parquet, for ``twigcast replay``.
+"""The archive: every message that was read and not refused, as Parquet, for ``twigcast replay``.
 
     <archive>/<stream>/batch-00000007-<state>/0000.parquet     message, time, headers, xml
     <archive>/_staging/<stream>/<state>/<run>/…                where tasks write
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twigcast.spark.sources.messages import MESSAGES
@@ -80,9 +81,10 @@ class ArchivePart:
         return None if self._writer is None else self._path.name
 
     def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The messages, unchanged, and written."""
+        """Hand on the messages, unchanged, and write those that were not refused: a replay must not match those."""
         for batch in batches:
-            kept = batch.select(SCHEMA.names).filter(batch.column("xml").is_valid())
+            wanted = pc.and_(batch.column("xml").is_valid(), batch.column("error").is_null())
+            kept = batch.select(SCHEMA.names).filter(wanted)
             if len(kept):
                 if self._writer is None:
                     self._path.parent.mkdir(parents=True, exist_ok=True)
