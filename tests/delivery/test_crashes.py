@@ -29,6 +29,7 @@ from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.publication import Publication
 from twigcast.delivery.runner import Runner
+from twigcast.delivery.sinks import SinkError
 
 
 def publish_and_take(root: Path, step: int | None) -> None:
@@ -206,3 +207,56 @@ def test_kill_9_with_digests(tmp_path: Path) -> None:
         digests = [etree.fromstring(content) for id, content in contents if id == "q1"]
         assert sorted(entry.get("message") for digest in digests for entry in digest) == sorted(names)
         assert sum(id == "q0" for id, _ in contents) == len(names)
+
+
+def give_up(settings: config.Pipeline, step: int | None) -> None:
+    """Sinks try until they have delivered or given up everything, in this thread, which may die at any line."""
+    runner = Runner(settings)
+    names = ("worker", "outbox", "publication", "dead", "sinks/directory")
+    with dying_at(step, *(f"delivery/{name}.py" for name in names)):
+        for worker in runner._workers:
+            for _ in range(10):
+                try:
+                    while worker.work():
+                        pass
+                    break
+                except SinkError:
+                    worker._attempts += 1
+    runner.outbox.close()
+    runner.dead.close()
+
+
+@pytest.mark.parametrize("stride", [53, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("layout", ["files", "jsonl"])
+def test_a_batch_that_is_given_up_is_final(quick_path: Path, layout: str, stride: int) -> None:
+    """What a later run publishes and what is a dead letter are never the same, and together they are everything."""
+    step, in_time = 0, 0
+    while True:
+        folder = quick_path / str(step)
+        sinks = {"files": {"kind": "directory", "path": "out", "layout": layout, "max_age": 0.001}}
+        settings = pipeline(folder, sinks)
+        ids = expected([commit(settings, 0, some(0, 12))])
+        obstacle = folder / "out" / "bob"
+        obstacle.parent.mkdir()
+        obstacle.write_text("a file where a folder should be")
+        time.sleep(0.002)
+        died = dies(lambda: give_up(settings, step))  # noqa: B023
+        obstacle.unlink()
+        log = commit(settings, 1, some(1, 12))
+        ids = sorted({*ids, *expected([log])})
+        give_up(settings, None)
+        if layout == "files":
+            published = [id for _, id in in_files(folder / "out")]
+        else:
+            published = [line["delivery"] for line in in_lines(folder / "out")]
+        dead = DeadLetters(settings.state.dead)
+        letters = [str(letter.delivery) for letter in dead.letters()]
+        dead.close()
+        assert sorted([*published, *letters]) == ids, step
+        in_time += not letters
+        shutil.rmtree(folder)
+        if not died:
+            assert len(letters) == 4, "bob's of the batch that was given up; the others were published before"
+            break
+        step += stride
+    assert in_time > 0, "a run that dies before it gives up is followed by one that delivers"

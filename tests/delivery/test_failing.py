@@ -128,3 +128,24 @@ def test_what_fails_for_too_long_goes_to_the_dead_letter_and_comes_back(tmp_path
     assert sorted(row["subscriber"] or "" for row in in_lake(tmp_path / "lake")) == sorted(
         s or "" for _, _, s in some(0)
     )
+
+
+def test_what_was_put_back_and_fails_again_is_a_dead_letter_again(tmp_path: Path) -> None:
+    """Held deliveries are given up like others; they do not hold back what comes after them for ever."""
+    (tmp_path / "lake").write_text("a file where a folder should be")
+    settings = pipeline(tmp_path, {"lake": {**SINKS["lake"], "max_age": 0.2}})
+    ids = expected([commit(settings, 0, some(0))])
+    with Runner(settings) as runner:
+        assert runner.drain()
+        letters = runner.dead.letters()
+        for letter in letters:
+            runner.dead.redrive(letter, runner.outbox, settings.state.path / "redrive")
+        assert runner.drain()
+        again = runner.dead.letters()
+        assert sorted(str(letter.delivery) for letter in again) == ids
+        assert all(letter.attempts > before.attempts for letter, before in zip(again, letters, strict=True))
+        (tmp_path / "lake").unlink()
+        log = commit(settings, 1, some(1))
+        later = expected([log])
+        assert runner.drain()
+    assert sorted(row["delivery"] for row in in_lake(tmp_path / "lake")) == later

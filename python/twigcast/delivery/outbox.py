@@ -67,8 +67,23 @@ class Outbox:
         return -1 if found is None else int(found)
 
     def advance(self, db: sqlite3.Connection, sink: str, stream: str, batch: int) -> None:
-        """Part of a transaction that says what else goes with it."""
+        """Record that a sink has taken a batch, or given it up, in the caller's transaction."""
         db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (sink, stream, batch))
+        db.execute("DELETE FROM meta WHERE key = ?", (f"given-up/{sink}/{stream}",))
+
+    # -- batches that are being given up ------------------------------------------------------------------------------
+
+    def give_up(self, sink: str, stream: str, batch: int, attempts: int, error: str) -> None:
+        """Record the decision, durably, before the deliveries become dead letters: the batch is not tried again."""
+        value = json.dumps({"batch": batch, "attempts": attempts, "error": error})
+        with self.database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"given-up/{sink}/{stream}", value))
+
+    def given_up(self, sink: str, stream: str, batch: int) -> tuple[int, str] | None:
+        """Return the attempts and the error of a batch that a run has begun to give up; None for other batches."""
+        found = self.database.value("SELECT value FROM meta WHERE key = ?", (f"given-up/{sink}/{stream}",))
+        decision = json.loads(found) if found is not None else None
+        return (decision["attempts"], decision["error"]) if decision and decision["batch"] == batch else None
 
     # -- health -------------------------------------------------------------------------------------------------------
 
@@ -93,7 +108,7 @@ class Outbox:
 
         ``target`` names, for a subscriber, what is called at its own pace.
         """
-        if self.cursor(f"{sink}/queue", stream) >= batch:
+        if self.enqueued(sink, stream, batch):
             return
         now = time.time()
         with self.database.transaction() as db:
@@ -106,6 +121,10 @@ class Outbox:
                     lambda delivery, subscriber, _: (sink, delivery, target(subscriber), now, now),
                 )
             self.advance(db, f"{sink}/queue", stream, batch)
+
+    def enqueued(self, sink: str, stream: str, batch: int) -> bool:
+        """Whether a batch has entered the queue of a sink."""
+        return self.cursor(f"{sink}/queue", stream) >= batch
 
     def queued(self, sink: str) -> int:
         return int(self.database.value("SELECT count(*) FROM queue WHERE sink = ?", (sink,)))

@@ -1,11 +1,12 @@
-"""Putting the files of a batch into a tree: each is there once and whole, even where a reader takes files away.
+"""Putting the files of a batch into a tree, each once and whole, even where a reader takes files away.
 
     <root>/.twigcast/<sink>-<state>/<stream>.tmp/…      the batch's files, while they are written
-    <root>/.twigcast/<sink>-<state>/<stream>.ready/…    … once all are: from here on they are only moved, never written
+    <root>/.twigcast/<sink>-<state>/<stream>.ready/…    … once all are written: from here on they are only moved
     <root>/.twigcast/<sink>-<state>/<stream>.json       the last batch that is in place
 
-A file that is gone from ``.ready`` has been published, and its reader may have removed it since: so a batch that comes
-again after a crash moves what is left, and one that is in place is passed over.
+A file that is gone from ``.ready`` has been published, and its reader may have removed it since. So a batch that comes
+again after a crash moves what is left, and a batch that is in place is passed over. A batch that was given up may leave
+a ``.ready`` folder; its deliveries are dead letters, so the next batch deletes the folder and publishes nothing of it.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ class Publication:
         fresh, ready, cursor = (self._work / f"{stream}{end}" for end in (".tmp", ".ready", ".json"))
         done = self._done(cursor)
         if ready.exists():
-            # Without its number it was being deleted, hence all of it is in place.
+            # Without its number the folder was being deleted, and there is nothing left to move.
             number = int((ready / "batch").read_text()) if (ready / "batch").exists() else done
-            if number > done:
+            # A sink asks for a later batch only after this one was delivered, as the cursor says then, or given up.
+            if number > done and number >= batch:
                 self._move(ready)
                 replace(cursor, json.dumps({"batch": number}).encode())
                 done = number
+            (ready / "batch").unlink(missing_ok=True)
             shutil.rmtree(ready)
         if batch <= done:
             return
@@ -60,6 +63,24 @@ class Publication:
         replace(cursor, json.dumps({"batch": batch}).encode())
         shutil.rmtree(ready)
 
+    def published(self, stream: str, batch: int) -> Callable[[str], bool]:
+        """Return a test whether a file of a batch, by its path in the tree, was published before the batch failed.
+
+        Files of a tree that cannot be read count as not published.
+        """
+        ready = self._work / f"{stream}.ready"
+        try:
+            if self._done(self._work / f"{stream}.json") >= batch:
+                return lambda path: True
+            if not (ready / "batch").exists() or int((ready / "batch").read_text()) != batch:
+                return lambda path: False
+            # A rename that a loss of power undoes would put a file back into a folder that is about to be deleted.
+            _sync_filesystem(ready)
+            left = frozenset(path[len(str(ready)) + 1 :] for path in _files(str(ready)))
+        except OSError:
+            return lambda path: False
+        return lambda path: path not in left
+
     def _done(self, cursor: Path) -> int:
         try:
             return int(json.loads(cursor.read_bytes())["batch"])
@@ -67,19 +88,27 @@ class Publication:
             return -1
 
     def _move(self, ready: Path) -> None:
+        """Move every file that can be moved, then raise the first error: one bad folder holds back no other."""
         # Plain strings: Path objects would cost more than the renames themselves.
         root, length = str(self.root), len(str(ready))
-        changed = set()
+        changed: set[str] = set()
+        failed: dict[str, OSError] = {}
         for path in _files(str(ready)):
             place, _, name = path[length + 1 :].rpartition("/")
-            if place:  # else it is the batch's number
-                target = f"{root}/{place}"
+            target = f"{root}/{place}"
+            if not place or target in failed:  # a file at the top is the batch's number
+                continue
+            try:
                 if target not in changed:
                     make_folder(Path(target))
                     changed.add(target)
                 os.replace(path, f"{target}/{name}")  # noqa: PTH105
+            except OSError as error:
+                failed[target] = error
         for folder in changed:
             sync_folder(Path(folder))
+        if failed:
+            raise next(iter(failed.values()))
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -69,7 +69,7 @@ class Worker(ABC):
 
     @abstractmethod
     def take(self, batch: LogBatch) -> None:
-        """All of a batch, and remember that."""
+        """Take all of a batch and remember that it was taken. Calls ``_recovered`` when nothing failed."""
 
     def cursor(self, stream: str) -> int:
         if stream not in self._cursors:
@@ -95,25 +95,15 @@ class Worker(ABC):
         return False
 
     def _take(self, batch: LogBatch) -> None:
-        try:
-            self.take(batch)
-        except Exception as error:
-            if not self.given_up(batch, self._attempts + 1, words(error)):
-                raise
+        self.take(batch)
         self._cursors[batch.stream] = batch.batch
         self.passed()
-
-    def given_up(self, batch: LogBatch, attempts: int, error: str) -> bool:
-        """Whether a batch that could not be taken was disposed of otherwise."""
-        return False
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             self.woken.clear()
             try:
                 worked = self.work()
-                if worked:
-                    self._recovered()
             except Exception as error:
                 self._failed(error)
                 continue
@@ -192,7 +182,7 @@ class SinkWorker(Worker):
 
     def take(self, batch: LogBatch) -> None:
         if batch.counts.deliveries:
-            self.sink.deliver(Batch(batch.stream, batch.batch, batch.time, lambda: self._chosen(batch, delayed=False)))
+            self._deliver(Batch(batch.stream, batch.batch, batch.time, lambda: self._chosen(batch, delayed=False)))
         with self.outbox.database.transaction() as db:
             if batch.counts.deliveries and batch.has_delayed:
                 for piece in self._chosen(batch, delayed=True):
@@ -200,14 +190,30 @@ class SinkWorker(Worker):
                 self._look = True
             self.outbox.advance(db, self.name, batch.stream, batch.batch)
 
-    def given_up(self, batch: LogBatch, attempts: int, error: str) -> bool:
-        if attempts < TRIED or time.time() - batch.time <= self._settings.max_age:
-            return False
-        for piece in self._chosen(batch, delayed=None):
-            self._dead.add(self.name, ((single, "sink-age", error) for single in singles(piece, attempts)))
-        with self.outbox.database.transaction() as db:
-            self.outbox.advance(db, self.name, batch.stream, batch.batch)
-        return True
+    def _deliver(self, batch: Batch) -> None:
+        """Hand a batch to the sink, or give it up where it has failed for ``max_age``.
+
+        The decision to give up is durable before the first dead letter is. A run that ends in between is followed by
+        one that goes on giving up, so that no delivery is both made and a dead letter.
+        """
+        decided = self.outbox.given_up(self.name, batch.stream, batch.batch)
+        if decided is None:
+            try:
+                self.sink.deliver(batch)
+            except Exception as error:
+                decided = self._attempts + 1, words(error)
+                if decided[0] < TRIED or time.time() - batch.time <= self._settings.max_age:
+                    raise
+                self.sink.undelivered(batch)  # raises if the sink cannot tell now
+                self.outbox.give_up(self.name, batch.stream, batch.batch, *decided)
+            else:
+                self._recovered()
+                return
+        attempts, text = decided
+        for piece in self.sink.undelivered(batch):
+            self._dead.add(self.name, ((single, "sink-age", text) for single in singles(piece, attempts)))
+        logger.warning("%s gave up batch %d of %s: %s", self.name, batch.batch, batch.stream, text)
+        self._attempts = 0  # every batch is tried as often
 
     def _chosen(self, batch: LogBatch, delayed: bool | None) -> Iterator[Piece]:
         """The deliveries for this sink: those at once, the delayed ones, or (None) all."""
@@ -236,7 +242,7 @@ class SinkWorker(Worker):
         if number is None:
             self._look = False
             return False
-        self.sink.deliver(held.batch_of(self.outbox, self.name, number, count))
+        self._deliver(held.batch_of(self.outbox, self.name, number, count))
         self.outbox.drop_release(self.name, number)
         self._look = True
         return True
@@ -254,6 +260,7 @@ class DeadWorker(Worker):
 
     def take(self, batch: LogBatch) -> None:
         self._dead.take(batch)
+        self._recovered()
 
 
 def words(error: Exception) -> str:

@@ -64,6 +64,15 @@ class Sink(ABC):
         delivered of it must not be delivered twice.
         """
 
+    def undelivered(self, batch: Batch) -> Iterator[Piece]:
+        """Return the deliveries of a batch that were not made. They become dead letters: the batch is given up.
+
+        Called after ``deliver`` has failed, and again if the process ends before the dead letters are written. Later
+        calls of ``deliver`` are for later batches of the stream, and must not make deliveries of this one. Raises
+        :class:`SinkError` if it cannot be known now what was delivered; the batch is then not given up yet.
+        """
+        return batch.pieces()
+
     def start(self) -> None:  # noqa: B027
         """Called once before the first batch."""
 

@@ -39,6 +39,22 @@ class DirectorySink(Sink):
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
+    def undelivered(self, batch: Batch) -> Iterator[Piece]:
+        published = self._publication.published(batch.stream, batch.batch)
+        for piece in batch.pieces():
+            columns = (piece.deliveries.column(name).to_pylist() for name in ("delivery", "subscription", "subscriber"))
+            left = [
+                not published(f"{folder_name(subscriber)}/{batch.date}/{self._file(batch, delivery, subscription)}")
+                for delivery, subscription, subscriber in zip(*columns, strict=True)
+            ]
+            yield piece.filter(pa.array(left, pa.bool_()))
+
+    def _file(self, batch: Batch, delivery: str, subscription: str) -> str:
+        """Return the name of the file that a delivery is in."""
+        if self._layout == "jsonl":
+            return f"{batch.stream}-{batch.batch:08d}-{self._state}.jsonl"
+        return f"{folder_name(subscription)}.{delivery}.xml"
+
     def _write(self, batch: Batch, folder: Path) -> None:
         made: set[Path] = set()
         for piece in batch.pieces():
@@ -56,7 +72,7 @@ class DirectorySink(Sink):
         for delivery, subscription, subscriber, body in zip(*columns, encoded.indices.to_pylist(), strict=True):
             if subscriber not in places:
                 places[subscriber] = _folder(folder / folder_name(subscriber) / batch.date, made)
-            path = f"{places[subscriber]}/{folder_name(subscription)}.{delivery}.xml"
+            path = f"{places[subscriber]}/{self._file(batch, delivery, subscription)}"
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             try:
                 _write_all(file, memoryview(bodies[body].as_buffer()))
@@ -68,7 +84,7 @@ class DirectorySink(Sink):
         for rows, text in lines(piece):
             for subscriber, chosen in _by_subscriber(piece.deliveries.column("subscriber").take(rows)):
                 place = _folder(folder / folder_name(subscriber) / batch.date, made)
-                with (place / f"{batch.stream}-{batch.batch:08d}-{self._state}.jsonl").open("ab", buffering=0) as file:
+                with (place / self._file(batch, "", "")).open("ab", buffering=0) as file:
                     _write_all(file.fileno(), joined(text if chosen is None else text.take(chosen)))
 
 

@@ -5,6 +5,7 @@ A body is in a row group once, whatever the number of its deliveries. The date i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,13 @@ class ParquetSink(Sink):
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
+    def undelivered(self, batch: Batch) -> Iterator[Piece]:
+        if not self._publication.published(batch.stream, batch.batch)(self._file(batch)):
+            yield from batch.pieces()
+
+    def _file(self, batch: Batch) -> str:
+        return f"date={batch.date}/{batch.stream}-{batch.batch:08d}-{self._state}.parquet"
+
     def _write(self, batch: Batch, folder: Path) -> None:
         writer = None
         try:
@@ -54,10 +62,10 @@ class ParquetSink(Sink):
                 if not len(piece.deliveries):
                     continue
                 if writer is None:
-                    place = folder / f"date={batch.date}"
-                    place.mkdir()
+                    path = folder / self._file(batch)
+                    path.parent.mkdir()
                     writer = pq.ParquetWriter(
-                        place / f"{batch.stream}-{batch.batch:08d}-{self._state}.parquet",
+                        path,
                         SCHEMA,
                         compression=self._compression,
                         use_dictionary=[name for name in SCHEMA.names if name != "delivery"],

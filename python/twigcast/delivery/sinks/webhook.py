@@ -14,6 +14,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from twigcast.delivery import slots
 from twigcast.delivery.addresses import ForbiddenAddress
 from twigcast.delivery.breaker import Breaker
 from twigcast.delivery.http import Answer, Call, header_value, origin, signed
+from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
 from twigcast.errors import TwigcastError
@@ -100,6 +102,10 @@ class WebhookSink(Sink):
         except sqlite3.Error as error:
             raise SinkError(f"cannot write to {self._outbox.database.path}: {error}") from error
         self._results.put(None)
+
+    def undelivered(self, batch: Batch) -> Iterator[Piece]:
+        if not self._outbox.enqueued(self.name, batch.stream, batch.batch):
+            yield from batch.pieces()
 
     @property
     def ready(self) -> bool:
