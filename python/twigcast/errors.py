@@ -60,6 +60,15 @@ class OptionError(TwigcastError):
     """A setting or argument out of range; the text names the right ones."""
 
 
+class StateDamaged(TwigcastError):
+    """A file of a run's state is missing or cannot be used; to go on would skip messages or deliver them twice."""
+
+    REMEDY = "restore the state folder as a whole from a backup, or name an empty one to start anew"
+
+    def __init__(self, file: object, text: str, *, hint: str = REMEDY) -> None:
+        super().__init__("state-damaged", f"{file} {text}", hint=hint)
+
+
 def caret(source: str, span: Span) -> list[str]:
     """The line of ``source`` that holds ``span``, and a caret line under it."""
     start = min(span.start, len(source))
