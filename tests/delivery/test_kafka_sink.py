@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from batches import SINKS, commit, expected, in_lines, pipeline, some
 
+from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.runner import Runner
-from twigcast.delivery.sinks.kafka import CURSORS, topic_of
+from twigcast.delivery.sinks import Batch, SinkError
+from twigcast.delivery.sinks.kafka import CURSORS, KafkaSink, Position, topic_of
 
 kafka = pytest.importorskip("confluent_kafka")
 
@@ -57,7 +59,7 @@ def test_once(tmp_path: Path, servers: str) -> None:
 
 
 def test_the_cursor_in_kafka_counts(tmp_path: Path, servers: str) -> None:
-    """The mock cluster takes offsets of a transaction and forgets them, so this one is committed by other means."""
+    """An offset as versions before bounded transactions have committed it: the number of batches."""
     settings = pipeline(tmp_path, {"bus": {"kind": "kafka", "bootstrap_servers": servers, "topic": "cursor"}})
     for number in range(3):
         commit(settings, number, some(number, 5))
@@ -65,16 +67,107 @@ def test_the_cursor_in_kafka_counts(tmp_path: Path, servers: str) -> None:
     group = f"twigcast-{runner.outbox.state}-bus-s"
     runner.outbox.close()
     runner.dead.close()
-    consumer = kafka.Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
-    maker = kafka.Producer({"bootstrap.servers": servers, "log_level": 0})
-    maker.produce(CURSORS, b"")  # the mock makes a topic of what is sent to it
-    maker.flush(10)
-    consumer.commit(offsets=[kafka.TopicPartition(CURSORS, 0, 2)], asynchronous=False)
-    consumer.close()
+    commit_offset(servers, group, 2)
     with Runner(settings) as runner:
         assert runner.drain(), runner.status()
     messages = read(servers, "cursor", 5)
     assert {dict(message.headers())["twigcast-message"][:3] for message in messages} == {b"m2-"} and len(messages) == 5
+
+
+def commit_offset(servers: str, group: str, offset: int) -> None:
+    """Set a sink's cursor. The mock cluster takes offsets of a transaction and forgets them."""
+    maker = kafka.Producer({"bootstrap.servers": servers, "log_level": 0})
+    maker.produce(CURSORS, b"")  # the mock makes a topic of what is sent to it
+    maker.flush(10)
+    consumer = kafka.Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
+    consumer.commit(offsets=[kafka.TopicPartition(CURSORS, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def test_a_batch_in_several_transactions(tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = {"kind": "kafka", "bootstrap_servers": servers, "topic": "split", "transaction_deliveries": 7}
+    settings = pipeline(tmp_path, {"bus": sink})
+    ids = expected([commit(settings, 0, some(0, 30)), commit(settings, 1, some(1, 14))])
+    positions: list[str] = []
+    remember = Outbox.remember
+    monkeypatch.setattr(
+        Outbox, "remember", lambda self, sink, name, value: (positions.append(value), remember(self, sink, name, value))
+    )
+    with Runner(settings) as runner:
+        assert runner.drain(), runner.status()
+    assert [Position.decode(int(value)) for value in positions] == [
+        (0, 7), (0, 14), (0, 21), (0, 28), (1, 0), (1, 7), (1, 14), (2, 0),
+    ]  # fmt: skip
+    found = [dict(message.headers())["twigcast-delivery"].decode() for message in read(servers, "split", 44)]
+    assert sorted(found) == sorted(set(ids)) and len(found) == 44
+
+
+def test_transactions_of_few_bytes(tmp_path: Path, servers: str) -> None:
+    sink = {"kind": "kafka", "bootstrap_servers": servers, "topic": "bytes", "transaction_bytes": 3000}
+    settings = pipeline(tmp_path, {"bus": sink})
+    commit(settings, 0, some(0, 5), body=b"<a>" + b"x" * 1600 + b"</a>")
+    with Runner(settings) as runner:
+        assert runner.drain(), runner.status()
+    assert len(read(servers, "bytes", 5)) == 5
+
+
+def test_a_cursor_within_a_batch_counts(tmp_path: Path, servers: str) -> None:
+    """A run that was killed between two transactions is followed by one that sends the rest."""
+    settings = pipeline(tmp_path, {"bus": {"kind": "kafka", "bootstrap_servers": servers, "topic": "within"}})
+    for number in range(2):
+        commit(settings, number, some(number, 10))
+    runner = Runner(settings)
+    group = f"twigcast-{runner.outbox.state}-bus-s"
+    runner.outbox.close()
+    runner.dead.close()
+    commit_offset(servers, group, Position(0, 6).encode())
+    with Runner(settings) as runner:
+        assert runner.drain(), runner.status()
+    found = {dict(message.headers())["twigcast-message"].decode() for message in read(servers, "within", 14)}
+    assert found == {f"m0-{n}" for n in range(6, 10)} | {f"m1-{n}" for n in range(10)}
+
+
+def test_what_is_given_up_was_not_committed(tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = pipeline(tmp_path, {"bus": {"kind": "kafka", "bootstrap_servers": servers, "topic": "given-up"}})
+    log = commit(settings, 0, some(0, 10))
+    [committed] = log.batches()
+    batch = Batch("s", 0, committed.time, committed.pieces)
+    runner = Runner(settings)
+    sink = runner.sinks["bus"].sink
+    assert isinstance(sink, KafkaSink)
+    commit_offset(servers, f"twigcast-{runner.outbox.state}-bus-s", Position(0, 6).encode())
+    assert [len(piece.deliveries) for piece in sink.undelivered(batch)] == [4]
+    sink.close()
+    # Without Kafka it is known what was sent only if no commit of the batch was tried.
+    gone = sink._settings.model_copy(update={"bootstrap_servers": "127.0.0.1:1"})
+    monkeypatch.setattr(sink, "_settings", gone)
+    monkeypatch.setattr("twigcast.delivery.sinks.kafka._TIMEOUT", 0.5)
+    assert [len(piece.deliveries) for piece in sink.undelivered(batch)] == [10]
+    runner.outbox.remember("bus", "commit/s", str(Position(0, 6).encode()))
+    with pytest.raises(SinkError, match=r"127\.0\.0\.1:1"):
+        sink.undelivered(batch)
+    runner.outbox.close()
+    runner.dead.close()
+
+
+def test_options_of_the_user_win(tmp_path: Path) -> None:
+    options = {"transaction.timeout.ms": 600_000, "linger.ms": 5}
+    settings = pipeline(
+        tmp_path, {"bus": {"kind": "kafka", "bootstrap_servers": "x", "topic": "t", "options": options}}
+    )
+    runner = Runner(settings)
+    sink = runner.sinks["bus"].sink
+    assert isinstance(sink, KafkaSink)
+    assert sink._timeout == 600 and sink._producer_options()["linger.ms"] == "5"
+    runner.outbox.close()
+    runner.dead.close()
+
+
+def test_positions() -> None:
+    for position in (Position(0), Position(0, 5), Position(7), Position(2**20, 2**31 - 1)):
+        assert Position.decode(position.encode()) == position
+    assert Position.decode(-1001) == (0, 0)
+    assert Position.decode(3) == (3, 0), "batches, as versions before transactions were bounded count them"
 
 
 def test_topics_of_subscribers(tmp_path: Path, servers: str) -> None:

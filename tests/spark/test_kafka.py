@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from kafka_broker import NoBroker, broker
 from pipeline_files import Site
 from test_crash import start, wait_for
 
+import twigcast
 from twigcast.errors import TwigcastError
 from twigcast.spark.jars import kafka_connector
 
@@ -109,3 +112,17 @@ def test_exactly_once_under_a_kill(servers: str, tmp_path: Path) -> None:
     lake = site.in_lake()
     assert lake.total() == len(lake) == MESSAGES
     assert all(message.startswith("orders/") for message, _ in lake)
+
+
+def test_killed_between_the_transactions_of_a_batch(servers: str, tmp_path: Path) -> None:
+    """Each run goes on behind the last transaction that was committed, whether its driver knew of it or not."""
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": str(Path(twigcast.__file__).parents[1])}
+    command = [sys.executable, str(here / "kafka_sink_driver.py"), str(tmp_path), servers, "split", "1000"]
+    for dies in ("2 before", "3 after", "0 before", "0 after"):
+        ran = subprocess.run([*command, dies], env=environment, timeout=180, check=False)
+        assert ran.returncode == 9
+    assert len(consume(servers, "split")) == 700, "two commits, four, none, and one"
+    subprocess.run([*command, "-"], env=environment, timeout=180, check=True)
+    found = Counter(value for _, _, value in consume(servers, "split"))
+    assert found == Counter(f"m{number}".encode() for number in range(1000))

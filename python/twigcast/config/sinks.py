@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 
-from twigcast.config.values import Count, Duration, LocalPath, Options, Problems, Section, Servers
+from twigcast.config.values import Count, Duration, LocalPath, Options, Problems, Section, Servers, Size
 from twigcast.store.targets import BadTarget, check_header, check_secret, check_url
 
 
@@ -53,6 +53,16 @@ class KafkaSink(Sink):
     topic: str = Field(min_length=1)
     options: Options = Field(default_factory=dict, repr=False)
     """For librdkafka, such as ``"security.protocol"``."""
+    transaction_deliveries: Count = 10_000
+    transaction_bytes: Size = 16 << 20
+    """A batch that is larger is sent in several transactions, each with the cursor after it."""
+
+    @field_validator("options")
+    @classmethod
+    def _transactions_are_the_sinks_own(cls, value: dict[str, str]) -> dict[str, str]:
+        if "transactional.id" in value:
+            raise Problems((("transactional.id",), "is set by the sink itself, which finds its progress by it"))
+        return value
 
     @field_validator("topic")
     @classmethod

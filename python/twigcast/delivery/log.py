@@ -67,6 +67,9 @@ class Piece:
     """``message``, ``stream``, ``time``, ``headers``, ``xml``"""
     deliveries: pa.RecordBatch
     """``delivery``, ``row``, ``subscription``, ``subscriber``, ``payload``, ``max_delay``"""
+    places: pa.Array | None = None
+    """The number of each delivery among all deliveries of the batch, for every sink and run the same; None where the
+    deliveries are not those of a batch in the log."""
 
     @property
     def rows(self) -> pa.Array:
@@ -77,7 +80,8 @@ class Piece:
         return self.messages.column(name).take(self.rows)
 
     def filter(self, mask: pa.Array) -> Piece:
-        return Piece(self.messages, self.deliveries.filter(mask))
+        places = None if self.places is None else self.places.filter(mask)
+        return Piece(self.messages, self.deliveries.filter(mask), places)
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,8 @@ class LogBatch:
         return Counts(**self.ledger["counts"])
 
     def pieces(self) -> Iterator[Piece]:
-        """The deliveries in the order of their messages, a bounded number at a time."""
+        """Return the deliveries in the order of their messages, a bounded number at a time."""
+        first = 0
         for part in self.ledger["parts"]:
             if "deliveries" not in part:
                 continue
@@ -117,7 +122,8 @@ class LogBatch:
                     # In this thread: the other cores have messages to match.
                     body = one_batch(messages.read_row_group(group, use_threads=False))
                     for rows in deliveries.iter_batches(ROWS_AT_ONCE, row_groups=[group], use_threads=False):
-                        yield Piece(body, rows)
+                        yield Piece(body, rows, pa.array(range(first, first + len(rows)), pa.int64()))
+                        first += len(rows)
 
     def deliveries(self) -> Iterator[pa.RecordBatch]:
         """The deliveries joined with their messages. Bodies are repeated: for small batches, tests and tools."""

@@ -85,6 +85,17 @@ class Outbox:
         decision = json.loads(found) if found is not None else None
         return (decision["attempts"], decision["error"]) if decision and decision["batch"] == batch else None
 
+    # -- what a sink must know of its last attempt --------------------------------------------------------------------
+
+    def remember(self, sink: str, name: str, value: str) -> None:
+        """Keep a value for a sink, durably, in the place of the one before."""
+        with self.database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"sink/{sink}/{name}", value))
+
+    def remembered(self, sink: str, name: str) -> str | None:
+        found = self.database.value("SELECT value FROM meta WHERE key = ?", (f"sink/{sink}/{name}",))
+        return None if found is None else str(found)
+
     # -- health -------------------------------------------------------------------------------------------------------
 
     def failing(self, sink: str, error: str, since: float, attempts: int) -> None:
