@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from twigcast.delivery.files import make_folder
-from twigcast.errors import TwigcastError
+from twigcast.delivery.files import make_folder, read_identity
+from twigcast.errors import StateDamaged, TwigcastError
 
 MAX_BLOB = 900_000_000
 """Bytes of one value; SQLite's own limit is 1,000,000,000 for a whole row."""
@@ -30,6 +30,9 @@ class Database:
         """
         self.path = path
         self._lock = threading.RLock()
+        known = read_identity(path.parent)
+        if known is not None:
+            self._must_exist()
         try:
             make_folder(path.parent)
             self._connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
@@ -40,7 +43,43 @@ class Database:
             with self.transaction():
                 self._migrate(migrations)
         except (OSError, sqlite3.Error) as error:
-            raise TwigcastError("bad-state", f"cannot open {path}: {error}") from error
+            raise self._problem(error) from error
+        if known is not None and self.state != known:
+            self.close()
+            raise StateDamaged(path, "is not the one that belongs to this state folder")
+
+    @property
+    def state(self) -> str | None:
+        """The id of the state folder that the database belongs to; None in a new one."""
+        found = self.value("SELECT value FROM meta WHERE key = 'state'")
+        return None if found is None else str(found)
+
+    def adopt(self, state: str) -> None:
+        """Record the id of the state folder, unless the database has one."""
+        with self.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('state', ?)", (state,))
+
+    def check(self) -> None:
+        """Raise :class:`StateDamaged` if SQLite finds the file damaged. Reads all of it."""
+        try:
+            found = self.value("PRAGMA quick_check(1)")
+        except sqlite3.Error as error:
+            raise self._problem(error) from error
+        if found != "ok":
+            raise StateDamaged(self.path, f"is damaged: {' '.join(str(found).split())[:200]}")
+
+    def _must_exist(self) -> None:
+        # SQLite would make a new database of a file that is missing or empty.
+        if not self.path.exists():
+            raise StateDamaged(self.path, "is missing")
+        if not self.path.stat().st_size:
+            raise StateDamaged(self.path, "is empty")
+
+    def _problem(self, error: Exception) -> TwigcastError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return StateDamaged(self.path, f"is damaged: {error}")
+        return TwigcastError("bad-state", f"cannot open {self.path}: {error}")
 
     def _migrate(self, migrations: Sequence[str]) -> None:
         (applied,) = self._connection.execute("PRAGMA user_version").fetchone()

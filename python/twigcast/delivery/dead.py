@@ -20,7 +20,7 @@ from twigcast.delivery.files import make_folder, replace
 from twigcast.delivery.log import LogBatch
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, StateDamaged
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS cursors (stream TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
@@ -32,7 +32,8 @@ CREATE TABLE IF NOT EXISTS letters (
     attempts INTEGER NOT NULL, created REAL NOT NULL, redriven REAL, original BLOB, file TEXT);
 CREATE INDEX IF NOT EXISTS letters_created ON letters (created)
 """
-MIGRATIONS = (_FIRST,)
+_IDENTITY = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+MIGRATIONS = (_FIRST, _IDENTITY)
 """A change of the tables is one more migration."""
 
 LARGE = 64 << 20
@@ -140,7 +141,7 @@ class DeadLetters:
         """The bytes of the message or of what was to be delivered; None where they were never read."""
         row = self.database.rows("SELECT original, file FROM letters WHERE id = ?", (id,))[0]
         if row["file"] is not None:
-            return (self._large / str(row["file"])).read_bytes()
+            return self._read_large(str(row["file"]))
         return None if row["original"] is None else bytes(row["original"])
 
     def count(self) -> int:
@@ -182,16 +183,31 @@ class DeadLetters:
     def close(self) -> None:
         self.database.close()
 
+    def _read_large(self, name: str) -> bytes:
+        path, hint = self._large / name, "restore it from a backup, or delete the dead letter"
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise StateDamaged(path, "is missing", hint=hint) from None
+        # Files of earlier versions have no digest in their names.
+        if "-" in name and name.partition("-")[2] != _digest(content):
+            raise StateDamaged(path, "has changed since it was written", hint=hint)
+        return content
+
     def _insert(self, db: sqlite3.Connection, letter: dict[str, Any]) -> None:
         original = letter["original"]
         if original is not None and len(original) >= LARGE:
-            name = blake2b(letter["key"].encode(), digest_size=16).hexdigest()
+            name = f"{blake2b(letter['key'].encode(), digest_size=16).hexdigest()}-{_digest(original)}"
             make_folder(self._large)
             replace(self._large / name, original)
             letter = {**letter, "original": None, "file": name}
         letter = {"created": time.time(), **letter}
         marks = ", ".join("?" * len(letter))
         db.execute(f"INSERT OR IGNORE INTO letters ({', '.join(letter)}) VALUES ({marks})", tuple(letter.values()))
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def _refused(batch: LogBatch) -> Iterator[dict[str, Any]]:

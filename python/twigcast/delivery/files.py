@@ -1,15 +1,23 @@
-"""Files that are there whole or not at all, also after a loss of power; and a folder that only one run may use."""
+"""Files that are there whole or not at all, also after a loss of power; and a folder that only one run may use.
+
+A *record* is a small JSON file with a checksum. One that is damaged is refused with the file's name. The record
+``identity.json`` of a state folder holds the folder's id, which its databases and logs hold too, so that a file that is
+missing, new or from another folder is noticed.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, StateDamaged
 
 FRESH = ".tmp"
 """The end of a name while its file is being written. Also what a crash may leave behind, hence what readers skip."""
@@ -33,6 +41,49 @@ def replace(path: Path, content: bytes) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Replace a file by a JSON object with a checksum."""
+    replace(path, json.dumps({**record, "crc32": _checksum(record)}).encode())
+
+
+def read_record(path: Path, *, hint: str = StateDamaged.REMEDY) -> dict[str, Any]:
+    """Return what :func:`write_record` wrote. Objects without a checksum, as earlier versions wrote them, are accepted.
+
+    Raises FileNotFoundError if there is no such file, and :class:`StateDamaged` if it is not whole.
+    """
+    content = path.read_bytes()
+    try:
+        record = json.loads(content)
+        checksum = record.pop("crc32", None)
+    except (ValueError, AttributeError, TypeError):
+        problem = "cannot be read" if content else "is empty"
+        raise StateDamaged(path, problem, hint=hint) from None
+    if checksum is not None and checksum != _checksum(record):
+        raise StateDamaged(path, "has changed since it was written", hint=hint)
+    return dict(record)
+
+
+def _checksum(record: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
+
+
+def identity_file(folder: Path) -> Path:
+    return folder / "identity.json"
+
+
+def read_identity(folder: Path) -> str | None:
+    """Return the id of a state folder; None for one that no run has completed yet, or that has no identity file."""
+    try:
+        return str(read_record(identity_file(folder), hint="delete it: the next run writes it again")["state"])
+    except FileNotFoundError:
+        return None
+
+
+def write_identity(folder: Path, state: str) -> None:
+    """Record the id of a state folder, once all databases of the folder have it."""
+    write_record(identity_file(folder), {"format": 1, "state": state})
 
 
 def sync_folder(folder: Path) -> None:

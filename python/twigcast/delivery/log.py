@@ -2,7 +2,7 @@
 
     <folder>/<stream>/batch-00000007/0000.messages.parquet  0000.deliveries.parquet  0000.dead.parquet
     <folder>/<stream>/batch-00000007.json        the ledger: the batch exists if and only if this file does
-    <folder>/<stream>/forgotten.json             the last batch that every sink has passed
+    <folder>/<stream>/forgotten.json             the last batch that every sink has passed, and which sinks these were
     <folder>/<stream>/_staging/<run>/…           where the tasks of a run write
 
 Tasks write parts under names of their own. The driver moves the parts that the successful tasks report into the
@@ -12,7 +12,6 @@ deletes, and Spark runs the batch again. A message's body is kept once, whatever
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import time
@@ -28,13 +27,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from twigcast.delivery.files import FRESH, claimed, make_folder, replace, sync_folder
-from twigcast.errors import OptionError, TwigcastError
+from twigcast.delivery.files import (
+    FRESH,
+    claimed,
+    make_folder,
+    read_identity,
+    read_record,
+    sync_folder,
+    write_record,
+)
+from twigcast.errors import OptionError, StateDamaged, TwigcastError
 
 KINDS = ("messages", "deliveries", "dead")
 ROWS_AT_ONCE = 1 << 16
 """Deliveries that a reader holds at one time."""
 
+_FORGOTTEN = "forgotten.json"
 _LEDGER = re.compile(r"batch-(\d+)\.json")
 _BATCH = re.compile(r"batch-(\d+)")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -114,8 +122,8 @@ class LogBatch:
             if "deliveries" not in part:
                 continue
             with (
-                pq.ParquetFile(self.folder / part["messages"]) as messages,
-                pq.ParquetFile(self.folder / part["deliveries"]) as deliveries,
+                self._opened(part["messages"]) as messages,
+                self._opened(part["deliveries"]) as deliveries,
             ):
                 # A row group of deliveries belongs to the row group of messages of the same number.
                 for group in range(messages.num_row_groups):
@@ -137,20 +145,32 @@ class LogBatch:
     @cached_property
     def has_delayed(self) -> bool:
         """Whether some deliveries need not be made at once."""
-        columns = (
-            pq.read_table(self.folder / part["deliveries"], columns=["max_delay"]).column(0)
-            for part in self.ledger["parts"]
-            if "deliveries" in part
-        )
-        return any((pc.max(column).as_py() or 0) > 0 for column in columns)
+        for part in self.ledger["parts"]:
+            if "deliveries" in part:
+                with self._opened(part["deliveries"]) as file:
+                    if (pc.max(file.read(columns=["max_delay"]).column(0)).as_py() or 0) > 0:
+                        return True
+        return False
 
     def dead(self) -> Iterator[pa.RecordBatch]:
         """The refused messages, a bounded number at a time."""
         for part in self.ledger["parts"]:
             if "dead" in part:
-                with pq.ParquetFile(self.folder / part["dead"]) as file:
+                with self._opened(part["dead"]) as file:
                     for group in range(file.num_row_groups):
                         yield one_batch(file.read_row_group(group))
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
+        """Open a part. What does not read as it was written is :class:`StateDamaged`, here and while it is read."""
+        path = self.folder / name
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's own words
+            raise StateDamaged(path, f"is damaged: {str(error).splitlines()[0][:200]}") from error
 
 
 class Log:
@@ -163,6 +183,7 @@ class Log:
         self.stream = stream
         self.folder = folder.absolute() / stream
         self.staging = self.folder / "_staging" / uuid.uuid4().hex
+        self._latest: int | None = None
 
     @contextmanager
     def claimed(self) -> Iterator[Log]:
@@ -193,10 +214,14 @@ class Log:
             if names:
                 parts.append(names)
         sync_folder(folder)
+        sizes = {name: (folder / name).stat().st_size for names in parts for name in names.values()}
         ledger = {
-            "batch": batch, "version": version, "time": time.time(), "counts": asdict(counts), "parts": parts,
+            "batch": batch, "previous": self.last if self._latest is None else self._latest, "version": version,
+            "time": time.time(), "counts": asdict(counts), "parts": parts, "bytes": sizes,
+            "state": read_identity(self.folder.parent.parent),
         }  # fmt: skip
-        replace(self._ledger(batch), json.dumps(ledger).encode())
+        write_record(self._ledger(batch), ledger)
+        self._latest = batch
         for stray in self.staging.iterdir():  # of attempts that failed
             stray.unlink(missing_ok=True)
         return counts
@@ -204,7 +229,7 @@ class Log:
     def committed(self, batch: int) -> Counts | None:
         """What a batch counts if it exists or has existed: it must not be written again."""
         try:
-            return Counts(**json.loads(self._ledger(batch).read_bytes())["counts"])
+            return Counts(**read_record(self._ledger(batch))["counts"])
         except FileNotFoundError:
             return Counts() if batch <= self.forgotten else None
 
@@ -216,27 +241,74 @@ class Log:
     @property
     def forgotten(self) -> int:
         """The last batch whose deliveries are gone, -1 if all are there."""
+        return int(self._forgotten()["batch"])
+
+    @property
+    def passed_by(self) -> list[str]:
+        """The sinks that had passed the forgotten batches; empty if an earlier version forgot them."""
+        return list(self._forgotten().get("sinks", ()))
+
+    def _forgotten(self) -> dict[str, Any]:
         try:
-            return int(json.loads((self.folder / "forgotten.json").read_bytes())["batch"])
+            return read_record(self.folder / _FORGOTTEN)
         except FileNotFoundError:
-            return -1
+            return {"batch": -1}
 
     def batches(self, after: int = -1) -> Iterator[LogBatch]:
         """The committed batches with higher numbers, in order, but for the forgotten ones."""
         after = max(after, self.forgotten)
         for number in sorted(number for number in self._numbers(_LEDGER) if number > after):
             try:
-                ledger = json.loads(self._ledger(number).read_bytes())
+                ledger = read_record(self._ledger(number))
             except FileNotFoundError:  # forgotten since, by the process that owns the log
                 continue
             yield LogBatch(self._folder(number), self.stream, number, ledger)
 
-    def forget(self, upto: int) -> None:
-        """Delete the deliveries of batches up to this one. What the last batch counted stays known."""
+    def forget(self, upto: int, sinks: Sequence[str] = ()) -> None:
+        """Delete the deliveries of batches up to this one, which ``sinks`` have passed.
+
+        What the last batch counted stays known. That these sinks have passed it stays known too: if their cursors are
+        ever found to be lower, the outbox is not the one that the log belongs to.
+        """
         upto = min(upto, self.last)
         if upto > self.forgotten:
-            replace(self.folder / "forgotten.json", json.dumps({"batch": upto}).encode())
+            state = read_identity(self.folder.parent.parent)
+            write_record(self.folder / _FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": state})
             self._drop(upto)
+
+    def check(self, state: str) -> None:
+        """Raise :class:`StateDamaged` if a file of the log is missing, damaged, or of another state folder.
+
+        Contents of parts are checked when they are read. Nothing may be forgotten meanwhile.
+        """
+        record = self._forgotten()
+        forgotten, numbers = int(record["batch"]), set(self._numbers(_LEDGER))
+        records = [(self.folder / _FORGOTTEN, record)]
+        for number in sorted(numbers):
+            path = self._ledger(number)
+            ledger = read_record(path)
+            records.append((path, ledger))
+            previous = ledger.get("previous", -1)
+            if previous > forgotten and previous not in numbers:
+                text = "is missing" if forgotten >= 0 else f"is missing, or else {self.folder / _FORGOTTEN} is"
+                raise StateDamaged(self._ledger(previous), text)
+            if number > forgotten:
+                self._check_parts(number, ledger)
+        for path, record in records:
+            if record.get("state") not in (None, state):
+                raise StateDamaged(path, "is not of this state folder")
+
+    def _check_parts(self, number: int, ledger: Mapping[str, Any]) -> None:
+        sizes = ledger.get("bytes", {})
+        for names in ledger["parts"]:
+            for name in names.values():
+                path = self._folder(number) / name
+                try:
+                    found = path.stat().st_size
+                except FileNotFoundError:
+                    raise StateDamaged(path, "is missing") from None
+                if found != sizes.get(name, found):
+                    raise StateDamaged(path, f"has {found:,} bytes instead of {sizes[name]:,}")
 
     def _drop(self, upto: int) -> None:
         # Another thread may be committing a batch meanwhile, hence nothing beyond is touched.
@@ -250,8 +322,10 @@ class Log:
 
     def _recover(self) -> None:
         self._drop(self.forgotten)
+        last = self.last
         for number in set(self._numbers(_BATCH)) - set(self._numbers(_LEDGER)):
-            shutil.rmtree(self._folder(number), ignore_errors=True)
+            if number > last:  # else its ledger was lost, which ``check`` tells
+                shutil.rmtree(self._folder(number), ignore_errors=True)
         for stray in self.folder.glob(f".*{FRESH}"):
             stray.unlink(missing_ok=True)
 

@@ -51,13 +51,12 @@ _COMMON = "stream, message, time, headers, subscription, subscriber, body"
 class Outbox:
     def __init__(self, path: Path) -> None:
         self.database = Database(path, MIGRATIONS)
-        with self.database.transaction() as db:
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('state', ?)", (uuid.uuid4().hex[:8],))
+        self.database.adopt(uuid.uuid4().hex[:8])
 
     @property
     def state(self) -> str:
         """An id of the state folder, so that its batch numbers are not taken for those of another one."""
-        return str(self.database.value("SELECT value FROM meta WHERE key = 'state'"))
+        return str(self.database.state)
 
     # -- cursors ------------------------------------------------------------------------------------------------------
 
@@ -65,6 +64,14 @@ class Outbox:
         """The last batch that a sink has taken, -1 if none."""
         found = self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream))
         return -1 if found is None else int(found)
+
+    def cursors(self, stream: str) -> dict[str, int]:
+        """Return the last batch of a stream that each sink has taken, also sinks that are no longer configured.
+
+        A name that ends in ``/queue`` is that of a sink's queue, which takes a batch before the sink has.
+        """
+        rows = self.database.rows("SELECT sink, batch FROM cursors WHERE stream = ?", (stream,))
+        return {str(row["sink"]): int(row["batch"]) for row in rows}
 
     def advance(self, db: sqlite3.Connection, sink: str, stream: str, batch: int) -> None:
         """Record that a sink has taken a batch, or given it up, in the caller's transaction."""

@@ -12,13 +12,14 @@ a ``.ready`` folder; its deliveries are dead letters, so the next batch deletes 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from twigcast.delivery.files import make_folder, replace, sync_folder
+from twigcast.delivery.files import make_folder, read_record, sync_folder, write_record
+from twigcast.delivery.sinks.base import SinkDamaged
+from twigcast.errors import StateDamaged
 
 _FEW = 16
 """So many files are written to disk one by one; for more, the whole file system is."""
@@ -37,11 +38,11 @@ class Publication:
         done = self._done(cursor)
         if ready.exists():
             # Without its number the folder was being deleted, and there is nothing left to move.
-            number = int((ready / "batch").read_text()) if (ready / "batch").exists() else done
+            number = self._number(ready) if (ready / "batch").exists() else done
             # A sink asks for a later batch only after this one was delivered, as the cursor says then, or given up.
             if number > done and number >= batch:
                 self._move(ready)
-                replace(cursor, json.dumps({"batch": number}).encode())
+                write_record(cursor, {"batch": number})
                 done = number
             (ready / "batch").unlink(missing_ok=True)
             shutil.rmtree(ready)
@@ -60,7 +61,7 @@ class Publication:
             raise
         sync_folder(self._work)
         self._move(ready)
-        replace(cursor, json.dumps({"batch": batch}).encode())
+        write_record(cursor, {"batch": batch})
         shutil.rmtree(ready)
 
     def published(self, stream: str, batch: int) -> Callable[[str], bool]:
@@ -72,7 +73,7 @@ class Publication:
         try:
             if self._done(self._work / f"{stream}.json") >= batch:
                 return lambda path: True
-            if not (ready / "batch").exists() or int((ready / "batch").read_text()) != batch:
+            if not (ready / "batch").exists() or self._number(ready) != batch:
                 return lambda path: False
             # A rename that a loss of power undoes would put a file back into a folder that is about to be deleted.
             _sync_filesystem(ready)
@@ -83,9 +84,21 @@ class Publication:
 
     def _done(self, cursor: Path) -> int:
         try:
-            return int(json.loads(cursor.read_bytes())["batch"])
+            return int(read_record(cursor)["batch"])
         except FileNotFoundError:
             return -1
+        except StateDamaged as error:
+            remedy = (
+                "delete it: the outbox has the sink's progress too; only a batch that was interrupted may come twice"
+            )
+            raise SinkDamaged(error.text, remedy) from None
+
+    def _number(self, ready: Path) -> int:
+        text = (ready / "batch").read_text(errors="replace")
+        if not text.isdecimal():
+            remedy = f"delete {ready}: the batch is written again, and files of it that were published come twice"
+            raise SinkDamaged(f"{ready / 'batch'} is not the number of a batch", remedy)
+        return int(text)
 
     def _move(self, ready: Path) -> None:
         """Move every file that can be moved, then raise the first error: one bad folder holds back no other."""

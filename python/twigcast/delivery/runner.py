@@ -10,11 +10,10 @@ import threading
 import time
 
 from twigcast.config import Pipeline
-from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.log import Log
-from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.routing import Routing
 from twigcast.delivery.sinks import Context, open_sink
+from twigcast.delivery.state import check_log, open_databases
 from twigcast.delivery.status import SinkStatus, status_of
 from twigcast.delivery.targets import Subscribers, Targets
 from twigcast.delivery.worker import DeadWorker, SinkWorker, Worker
@@ -32,8 +31,7 @@ class Runner:
     def __init__(self, settings: Pipeline, store: Subscribers | None = None) -> None:
         self.settings = settings
         self._logs = {name: Log(settings.state.log, name) for name in settings.streams}
-        self.outbox = Outbox(settings.state.outbox)
-        self.dead = DeadLetters(settings.state.dead)
+        self.outbox, self.dead = open_databases(settings.state.outbox, settings.state.dead, self._logs)
         targets = Targets(store)
         routing = Routing(settings.routes, settings.sinks, targets)
         context = Context(self.outbox.state, self.outbox, self.dead, targets)
@@ -66,6 +64,9 @@ class Runner:
 
     @logs.setter
     def logs(self, logs: dict[str, Log]) -> None:
+        for stream, log in logs.items():
+            if stream not in self._logs:
+                check_log(log, self.outbox, self.dead)
         self._logs = logs
         for worker in self._workers:
             worker.logs = logs
@@ -78,7 +79,8 @@ class Runner:
     def drain(self, stop: threading.Event | None = None, patience: float = PATIENCE) -> bool:
         """Wait until everything that is committed has been delivered; digests that are not due are not waited for.
 
-        False if ``stop`` is set first, or if nothing has gone forward for so long: the next run goes on there.
+        Returns False if ``stop`` is set first, or if nothing has gone forward for ``patience`` seconds: the next run
+        goes on there. Raises :class:`~twigcast.errors.StateDamaged` if the log cannot be read.
         """
         stop = stop or threading.Event()
         self.wake()
@@ -88,11 +90,18 @@ class Runner:
                 (worker.sink.waiting, [worker.cursor(stream) for stream in self.logs])
                 for worker in self.sinks.values()
             ]  # fmt: skip
+            self.check()
             if now != before:
                 before, since = now, time.monotonic()
             if stop.wait(0.1) or time.monotonic() - since > patience:
                 return False
         return True
+
+    def check(self) -> None:
+        """Raise the :class:`~twigcast.errors.StateDamaged` that a worker met when it read the log, if one did."""
+        for worker in self._workers:
+            if worker.damage is not None:
+                raise worker.damage
 
     def undelivered(self) -> dict[str, int]:
         """Per sink the deliveries that it has yet to make, where there are some; digests that are not due are none."""
@@ -111,4 +120,4 @@ class Runner:
             for stream, log in self.logs.items():
                 passed = min(worker.cursor(stream) for worker in self._workers)
                 if passed > log.forgotten:
-                    log.forget(passed)
+                    log.forget(passed, [worker.name for worker in self._workers])

@@ -21,7 +21,8 @@ from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.routing import Routing
 from twigcast.delivery.single import singles
 from twigcast.delivery.sinks import Batch, Sink
-from twigcast.errors import TwigcastError
+from twigcast.delivery.state import DEAD
+from twigcast.errors import StateDamaged, TwigcastError
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ class Worker(ABC):
         self._cursors: dict[str, int] = {}
         self._last = ""
         self._stopping = threading.Event()
+        self.damage: StateDamaged | None = None
+        """What was found wrong with the log when a batch was read."""
         self._since: float | None = None
         self._attempts = 0
         self._thread = threading.Thread(target=self._run, name=f"twigcast-{name}", daemon=True)
@@ -105,8 +108,10 @@ class Worker(ABC):
             try:
                 worked = self.work()
             except Exception as error:
+                self.damage = error if isinstance(error, StateDamaged) else None
                 self._failed(error)
                 continue
+            self.damage = None
             if not worked:
                 self.woken.wait(IDLE)
 
@@ -252,7 +257,7 @@ class DeadWorker(Worker):
     """Takes the refused messages of each batch to the dead letter."""
 
     def __init__(self, logs: Mapping[str, Log], outbox: Outbox, dead: DeadLetters) -> None:
-        super().__init__("_dead", logs, outbox)
+        super().__init__(DEAD, logs, outbox)
         self._dead = dead
 
     def recall(self, stream: str) -> int:

@@ -208,7 +208,12 @@ class _Part:
             self._file = self._path.open("xb")
             dictionaries = [name for name in _REPEATING if name in self._schema.names]
             self._writer = pq.ParquetWriter(
-                self._file, self._schema, compression="lz4", use_dictionary=dictionaries, write_statistics=False
+                self._file,
+                self._schema,
+                compression="lz4",
+                use_dictionary=dictionaries,
+                write_statistics=False,
+                write_page_checksum=True,
             )
         table = pa.Table.from_batches(batches, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))

@@ -269,6 +269,7 @@ class Run:
         try:
             # Short waits: a signal handler of Python runs only between them.
             while running and not self.stop.is_set():
+                self.runner.check()
                 if not self.once and time.monotonic() - looked > LOOK_EVERY:
                     looked = time.monotonic()
                     fresh = [stream.start() for stream in self._redrive()] + self.correlations.follow()

@@ -29,6 +29,14 @@ class SinkError(TwigcastError):
         super().__init__("sink-failed", text, hint=hint)
 
 
+class SinkDamaged(SinkError):
+    """A file by which a sink knows what it has delivered cannot be used. The sink waits; the other sinks go on."""
+
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(f"{text}; {remedy}")
+        self.code = "state-damaged"
+
+
 def cannot_write(path: Path, error: OSError) -> SinkError:
     # Not strerror: pyarrow puts the name of its own function there.
     reason = os.strerror(error.errno) if error.errno else str(error)
