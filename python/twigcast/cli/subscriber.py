@@ -31,6 +31,11 @@ def _target_options(command: Any) -> Any:
     command = click.option(
         "--secret-file", metavar="FILE", help="Holds the secret that signs webhook calls; - for stdin."
     )(command)
+    command = click.option(
+        "--secret-from",
+        metavar="env:NAME|file:PATH",
+        help="Where to find that secret at each call; the store keeps only this reference.",
+    )(command)
     return click.option("--webhook", metavar="URL", help="The subscriber's URL, for webhook sinks.")(command)
 
 
@@ -39,25 +44,35 @@ def _target_options(command: Any) -> Any:
 @click.option("--name", default="", help="For people.")
 @_target_options
 @store_option
-def add(id: str, name: str, webhook: str | None, secret_file: str | None, topic: str | None, url: str) -> None:
+def add(
+    id: str,
+    name: str,
+    webhook: str | None,
+    secret_file: str | None,
+    secret_from: str | None,
+    topic: str | None,
+    url: str,
+) -> None:
     """Add a subscriber.
 
     ID is up to 128 letters, digits and . _ @ + -; it becomes the name of a folder, or part of a topic's.
     """
-    targets = _targets(webhook, secret_file, topic)
+    targets = _targets(webhook, secret_file, secret_from, topic)
     with opened(url, create=True) as store:
-        store.add_subscriber(id, name=name, targets=targets)
+        store.add_subscriber(id, name=name, targets=targets, references=True)
 
 
 @subscriber.command("set", epilog="\b\nExample:\n  twigcast subscriber set alice --webhook https://alice.example/v2")
 @click.argument("id")
 @_target_options
 @store_option
-def set_(id: str, webhook: str | None, secret_file: str | None, topic: str | None, url: str) -> None:
+def set_(
+    id: str, webhook: str | None, secret_file: str | None, secret_from: str | None, topic: str | None, url: str
+) -> None:
     """Set where a subscriber receives, in the place of what was set before."""
-    targets = _targets(webhook, secret_file, topic)
+    targets = _targets(webhook, secret_file, secret_from, topic)
     with opened(url) as store:
-        store.set_targets(id, targets)
+        store.set_targets(id, targets, references=True)
 
 
 @subscriber.command("list", epilog="\b\nExample:\n  twigcast subscriber list --format jsonl")
@@ -85,17 +100,29 @@ def remove(id: str, with_subscriptions: bool, url: str) -> None:
         click.echo(f"{gone:,} subscriptions removed", err=True)
 
 
-def _targets(webhook: str | None, secret_file: str | None, topic: str | None) -> dict[str, dict[str, str]]:
+def _targets(
+    webhook: str | None, secret_file: str | None, secret_from: str | None, topic: str | None
+) -> dict[str, dict[str, str]]:
     targets: dict[str, dict[str, str]] = {}
     if webhook is not None:
         targets["webhook"] = {"url": webhook}
-    if secret_file is not None:
+    if secret_file is not None and secret_from is not None:
+        raise click.UsageError("use one of --secret-file and --secret-from")
+    if secret_file is not None or secret_from is not None:
         if webhook is None:
-            raise click.UsageError("--secret-file goes with --webhook")
-        targets["webhook"]["secret"] = _secret(secret_file)
+            raise click.UsageError("--secret-file and --secret-from go with --webhook")
+        targets["webhook"]["secret"] = _secret(secret_file) if secret_file else _reference(str(secret_from))
     if topic is not None:
         targets["kafka"] = {"topic": topic}
     return targets
+
+
+def _reference(text: str) -> str:
+    from twigcast.references import absolute, is_reference
+
+    if not is_reference(text):
+        raise click.UsageError("--secret-from takes env:NAME or file:PATH, not the secret itself")
+    return absolute(text, Path.cwd())
 
 
 def _secret(file: str) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 
-from twigcast.config.values import Count, Duration, LocalPath, Options, Problems, Section, Servers, Size
+from twigcast.config.values import Count, Duration, LocalPath, Problems, Secret, SecretOptions, Section, Servers, Size
+from twigcast.references import is_reference
 from twigcast.store.targets import BadTarget, check_header, check_secret, check_url
 
 
@@ -51,8 +52,8 @@ class KafkaSink(Sink):
     kind: Literal["kafka"]
     bootstrap_servers: Servers
     topic: str = Field(min_length=1)
-    options: Options = Field(default_factory=dict, repr=False)
-    """For librdkafka, such as ``"security.protocol"``."""
+    options: SecretOptions = Field(default_factory=dict, repr=False)
+    """For librdkafka, such as ``"security.protocol"``; values may be ``env:NAME`` or ``file:PATH``."""
     transaction_deliveries: Count = 10_000
     transaction_bytes: Size = 16 << 20
     """A batch that is larger is sent in several transactions, each with the cursor after it."""
@@ -77,9 +78,9 @@ class WebhookSink(Sink):
 
     kind: Literal["webhook"]
     url: str | None = None
-    secret: SecretStr | None = None
-    """``whsec_`` and base64 of 24 to 64 bytes. Write ``"${NAME}"`` and keep it in the environment."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    secret: Secret | None = None
+    """``whsec_`` and base64 of 24 to 64 bytes. Write ``env:NAME`` or ``file:PATH`` and keep it elsewhere."""
+    headers: dict[str, Secret] = Field(default_factory=dict)
     timeout: Duration = 15
     max_attempts: Count = 10
     concurrency: Count = 4
@@ -102,7 +103,7 @@ class WebhookSink(Sink):
     @field_validator("secret")
     @classmethod
     def _secret_is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None:
+        if value is not None and not is_reference(value.get_secret_value()):
             check_secret(value.get_secret_value())
         return value
 

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from twigcast.config.values import Count, Duration, Location, Name, Options, Port, Problems, Section, Servers
+from twigcast.config.values import (
+    Count,
+    Duration,
+    Location,
+    Name,
+    Options,
+    Port,
+    Problems,
+    SecretOptions,
+    Section,
+    Servers,
+)
 from twigcast.errors import TwigcastError
 from twigcast.lang.xpath import parse
 
@@ -70,8 +81,8 @@ class Kafka(Stream):
     """Where the first run begins; later ones go on where the last one ended."""
     max_offsets: Count = 100_000
     """Most messages of one micro-batch."""
-    options: Options = Field(default_factory=dict, repr=False)
-    """For Spark's connector, such as ``"kafka.security.protocol"``."""
+    options: SecretOptions = Field(default_factory=dict, repr=False)
+    """For Spark's connector, such as ``"kafka.security.protocol"``; values may be ``env:NAME`` or ``file:PATH``."""
 
 
 class Table(Stream):

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo
 
 from twigcast.durations import seconds
+from twigcast.references import absolute
 
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -77,6 +78,14 @@ def _location(value: str, info: ValidationInfo) -> str:
     return str(_path(Path(value), info))
 
 
+def _reference(value: str, info: ValidationInfo) -> str:
+    return absolute(value, _folder(info))
+
+
+def _secret(value: SecretStr, info: ValidationInfo) -> SecretStr:
+    return SecretStr(absolute(value.get_secret_value(), _folder(info)))
+
+
 def _servers(value: Any) -> Any:
     return ",".join(value) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
 
@@ -102,3 +111,7 @@ Servers = Annotated[str, BeforeValidator(_servers), Field(min_length=1)]
 """``host:port,host:port``; a list in the file is fine too."""
 Options = dict[str, Annotated[str, BeforeValidator(_text)]]
 """Passed on as they are. They may hold passwords, so give such a field ``repr=False``."""
+SecretOptions = dict[str, Annotated[str, BeforeValidator(_text), AfterValidator(_reference)]]
+"""Options whose values may be ``env:NAME`` or ``file:PATH``, which are looked up when the options are used."""
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+"""A secret, ``env:NAME`` or ``file:PATH``; the latter two are looked up when the secret is used."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from twigcast.delivery.files import make_folder, read_identity
 from twigcast.errors import StateDamaged, TwigcastError
+from twigcast.private_files import FOLDER_MODE, make_private_file
 
 MAX_BLOB = 900_000_000
 """Bytes of one value; SQLite's own limit is 1,000,000,000 for a whole row."""
@@ -34,7 +35,8 @@ class Database:
         if known is not None:
             self._must_exist()
         try:
-            make_folder(path.parent)
+            make_folder(path.parent, FOLDER_MODE)
+            make_private_file(path)
             self._connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA journal_mode = WAL")

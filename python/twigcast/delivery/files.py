@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from twigcast.errors import OptionError, StateDamaged
+from twigcast.private_files import FOLDER_MODE, tighten
 
 FRESH = ".tmp"
 """The end of a name while its file is being written. Also what a crash may leave behind, hence what readers skip."""
@@ -95,21 +96,25 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def make_folder(folder: Path) -> None:
-    """Like ``mkdir -p``, and the new names outlast a loss of power."""
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, as ``mkdir -p`` does; the new names outlast a loss of power."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
     for new in reversed(missing):
-        new.mkdir(exist_ok=True)
+        new.mkdir(mode, exist_ok=True)
         sync_folder(new.parent)
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """The folder is ours alone meanwhile; an :class:`OptionError` if it is another process's."""
-    make_folder(folder)
+    """Hold a folder for this process alone; raises an :class:`OptionError` if another process holds it.
+
+    A new folder is readable by its owner only, and one that is open to other users is tightened.
+    """
+    make_folder(folder, FOLDER_MODE)
+    tighten(folder)
     with (folder / "lock").open("a") as lock:
         try:
             # Released by the system when its holder ends, however it does.

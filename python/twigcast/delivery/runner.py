@@ -32,15 +32,21 @@ class Runner:
         self.settings = settings
         self._logs = {name: Log(settings.state.log, name) for name in settings.streams}
         self.outbox, self.dead = open_databases(settings.state.outbox, settings.state.dead, self._logs)
-        targets = Targets(store)
-        routing = Routing(settings.routes, settings.sinks, targets)
-        context = Context(self.outbox.state, self.outbox, self.dead, targets)
-        self.sinks = {
-            name: SinkWorker(open_sink(name, sink, context), sink, self.logs, self.outbox, self.dead, routing)
-            for name, sink in settings.sinks.items()
-        }
+        try:
+            self.sinks = self._open_sinks(Targets(store))
+        except BaseException:
+            self._close()
+            raise
         self._workers: list[Worker] = [DeadWorker(self.logs, self.outbox, self.dead), *self.sinks.values()]
         self._forgetting = threading.Lock()
+
+    def _open_sinks(self, targets: Targets) -> dict[str, SinkWorker]:
+        routing = Routing(self.settings.routes, self.settings.sinks, targets)
+        context = Context(self.outbox.state, self.outbox, self.dead, targets)
+        return {
+            name: SinkWorker(open_sink(name, sink, context), sink, self.logs, self.outbox, self.dead, routing)
+            for name, sink in self.settings.sinks.items()
+        }
 
     def __enter__(self) -> Runner:
         self.forget()  # what all had passed when an earlier run died
@@ -54,6 +60,9 @@ class Runner:
             worker.stop()
         for worker in self._workers:
             worker.join()
+        self._close()
+
+    def _close(self) -> None:
         self.outbox.close()
         self.dead.close()
 

@@ -7,7 +7,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,8 @@ from sqlalchemy import (
     update,
 )
 
+from twigcast.private_files import make_private_file
+from twigcast.references import is_reference, resolve
 from twigcast.store import migrations, tables
 from twigcast.store.errors import StoreError, is_passing, translate
 from twigcast.store.urls import check_url, parse_url, shown
@@ -67,6 +69,9 @@ class Database:
         file = parse_url(url).database if self.is_sqlite else None
         if file is not None and not create and not file.startswith("file:") and not Path(file).exists():
             raise no_store(self.name)
+        if file is not None and create and not file.startswith("file:"):
+            with suppress(OSError):  # the database tells better what is wrong with the path
+                make_private_file(Path(file))
         self.engine = _engine(url, self.is_sqlite, timeout)
         try:
             with self._translated():
@@ -229,10 +234,17 @@ def _engine(url: str, is_sqlite: bool, timeout: float) -> Engine:
     if not is_sqlite:
         try:
             # hide_parameters: secrets of targets must not show in a log
-            return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+            engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args={"connect_timeout": 10})
         except ModuleNotFoundError:
             hint = "pip install 'twigcast[postgres]'"
             raise StoreError("no-driver", "PostgreSQL needs the package psycopg", hint=hint) from None
+        if is_reference(str(engine.url.password)):
+
+            @event.listens_for(engine, "do_connect")
+            def authenticate(dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+                options["password"] = resolve(str(engine.url.password), "the password in the store's URL")
+
+        return engine
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": timeout})
 
     # The driver's own idea of when to begin a transaction would end snapshots early and lock late.

@@ -203,11 +203,21 @@ class Store:
     # -- subscribers -------------------------------------------------------------------------------------------------
 
     def add_subscriber(
-        self, id: str, *, name: str = "", targets: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        id: str,
+        *,
+        name: str = "",
+        targets: Mapping[str, Mapping[str, str]] | None = None,
+        references: bool = False,
     ) -> SubscriberRecord:
-        """``targets``: where the subscriber wants deliveries, see ``twigcast.store.targets``."""
+        """Add a subscriber.
+
+        ``targets`` says where the subscriber wants deliveries, see ``twigcast.store.targets``. ``references`` allows
+        secrets that are ``env:NAME`` or ``file:PATH``; set it only for targets that an operator gives.
+        """
         check_subscriber_id(id)
-        record = SubscriberRecord(id, name, datetime.fromisoformat(now()), check_targets(targets or {}))
+        checked = check_targets(targets or {}, references=references)
+        record = SubscriberRecord(id, name, datetime.fromisoformat(now()), checked)
 
         def add(writer: Writer) -> SubscriberRecord:
             if self._subscribers(writer.connection, id):
@@ -220,8 +230,9 @@ class Store:
 
         return self.database.write(add)
 
-    def set_targets(self, id: str, targets: Mapping[str, Mapping[str, str]]) -> None:
-        targets = check_targets(targets)
+    def set_targets(self, id: str, targets: Mapping[str, Mapping[str, str]], *, references: bool = False) -> None:
+        """Set where a subscriber wants deliveries; ``references`` as in :meth:`add_subscriber`."""
+        targets = check_targets(targets, references=references)
 
         def change(writer: Writer) -> None:
             self._subscriber(writer, id)

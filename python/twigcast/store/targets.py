@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from twigcast.errors import OptionError
+from twigcast.references import is_reference
 
 KEYS = {"webhook": ("url", "secret"), "kafka": ("topic",)}
 _URL_HINT = "such as https://example.org:8443/hook or http://[::1]:8080/hook"
 
 
-def check_targets(targets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """As they are stored; raises OptionError, which never shows a secret."""
+def check_targets(targets: Mapping[str, Mapping[str, str]], *, references: bool = False) -> dict[str, dict[str, str]]:
+    """Return targets as they are stored; raises OptionError, which never shows a secret.
+
+    ``references`` allows a secret to be ``env:NAME`` or ``file:PATH``. Only for targets that an operator gives: see
+    :mod:`twigcast.references`.
+    """
     for kind, settings in targets.items():
         if kind not in KEYS:
             raise OptionError("unknown-target", f"there is no target {kind!r}", hint=f"the targets: {', '.join(KEYS)}")
@@ -25,7 +30,10 @@ def check_targets(targets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[st
     webhook = targets.get("webhook")
     if webhook is not None:
         check_url(webhook.get("url", ""))
-        if "secret" in webhook:
+        if "secret" in webhook and not (references and is_reference(webhook["secret"])):
+            if is_reference(webhook["secret"]):
+                text = "a secret that is env:NAME or file:PATH can be set only by an operator"
+                raise OptionError("bad-secret", text, hint="twigcast subscriber set --secret-from sets one")
             check_secret(webhook["secret"])
     if "kafka" in targets and not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", targets["kafka"].get("topic", "")):
         raise OptionError("bad-target", "a topic's name is made of letters, digits, '.', '_' and '-'")

@@ -1,4 +1,7 @@
-"""Where a store is: ``sqlite:///file``, or ``postgresql://user:password@host/database``."""
+"""Where a store is: ``sqlite:///file``, or ``postgresql://user:password@host/database``.
+
+The password may be ``env:NAME`` or ``file:PATH``; it is looked up at each connection.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from twigcast.errors import OptionError
+from twigcast.references import absolute, is_reference
 
 DEFAULT = "sqlite:///twigcast.db"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -45,8 +49,10 @@ def parse_url(text: str) -> URL:
 
 
 def resolve(text: str, folder: Path) -> str:
-    """A relative SQLite file is taken as relative to ``folder``."""
+    """Return the URL with its SQLite file, or the file of a ``file:`` password, made absolute from ``folder``."""
     url = parse_url(text)
+    if is_reference(str(url.password)):
+        return url.set(password=absolute(str(url.password), folder)).render_as_string(hide_password=False)
     if url.drivername != "sqlite" or not url.database or url.database.startswith("file:"):
         return text
     return url.set(database=str((folder / url.database).absolute())).render_as_string(hide_password=False)

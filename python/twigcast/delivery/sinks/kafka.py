@@ -20,6 +20,7 @@ from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting, singles
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError, contents
 from twigcast.errors import OptionError
+from twigcast.references import resolve
 
 CURSORS = "twigcast-cursors"
 _TIMEOUT = 30.0
@@ -74,6 +75,7 @@ class KafkaSink(Sink):
         self._done: dict[str, Position] = {}
         self._share = 1.0
         """The part of the configured bounds that a transaction may take now: less after failures."""
+        self._common()  # a secret that cannot be had is told at the start
 
     def deliver(self, batch: Batch) -> None:
         try:
@@ -267,8 +269,11 @@ class KafkaSink(Sink):
         return {
             "bootstrap.servers": self._settings.bootstrap_servers,
             "log_level": 0,
-            **self._settings.options,
+            **{name: self._option(name, value) for name, value in self._settings.options.items()},
         }
+
+    def _option(self, name: str, value: str) -> str:
+        return resolve(value, f"the option {name!r} of the sink {self.name!r}")
 
     def _forget(self) -> None:
         self._producer = None

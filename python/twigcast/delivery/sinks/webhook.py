@@ -28,6 +28,8 @@ from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
 from twigcast.errors import TwigcastError
+from twigcast.references import resolve
+from twigcast.store.targets import check_secret
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +95,8 @@ class WebhookSink(Sink):
         self._thread = threading.Thread(target=self._run, name=f"webhook-{name}", daemon=True)
         self._stopping = False
         self._queued = 0
+        if settings.url is not None:
+            self._shared_target(settings.url)  # a secret that cannot be had is told at the start
 
     # -- taking batches -----------------------------------------------------------------------------------------------
 
@@ -331,15 +335,27 @@ class WebhookSink(Sink):
         return subscriber or "" if self._own.of(subscriber, "webhook") is not None else ""
 
     def _where(self, subscriber: str | None) -> _Where | str:
-        """Where to send to, or why there is no such place. The subscriber's own target comes before the sink's."""
-        settings = self._settings
-        headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+        """Return where to send to, or why there is no such place. The subscriber's own target comes before the sink's.
+
+        Secrets that are references are looked up here, at each call.
+        """
         own = self._own.of(subscriber, "webhook")
         if own is not None:
-            return _Where(own["url"], own.get("secret"), {})
-        if settings.url is not None:
-            return _Where(
-                settings.url, None if settings.secret is None else settings.secret.get_secret_value(), headers
-            )
+            secret = own.get("secret")
+            return _Where(own["url"], secret and resolve(secret, f"the webhook secret of {subscriber}"), {})
+        if self._settings.url is not None:
+            return self._shared_target(self._settings.url)
         who = "a subscription without a subscriber" if subscriber is None else f"the subscriber {subscriber}"
         return f"{who} has no webhook target, and the sink {self.name} has no url"
+
+    def _shared_target(self, url: str) -> _Where:
+        settings = self._settings
+        secret = None
+        if settings.secret is not None:
+            secret = resolve(settings.secret.get_secret_value(), f"the secret of the sink {self.name!r}")
+            check_secret(secret)
+        headers = {
+            name: resolve(value.get_secret_value(), f"the header {name!r} of the sink {self.name!r}")
+            for name, value in settings.headers.items()
+        }
+        return _Where(url, secret, headers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from twigcast import config
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
+from twigcast.references import resolve
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import files
 from twigcast.spark.sources.kafka import kafka
@@ -44,7 +45,7 @@ def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) ->
             stream.topic,
             starting=stream.starting,
             max_offsets=stream.max_offsets,
-            options=stream.options,
+            options={name: resolve(value, f"the Kafka option {name!r}") for name, value in stream.options.items()},
         )
     if isinstance(stream, config.Table):
         return table(
