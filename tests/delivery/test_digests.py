@@ -28,9 +28,9 @@ def digests(folder: Path) -> list[Any]:
 
 def test_after_the_interval(tmp_path: Path) -> None:
     settings = pipeline(tmp_path, LINES)
-    log = commit(settings, 0, rows(0, 3), delay=1500)
-    commit(settings, 1, rows(1, 2), delay=1500)
-    commit(settings, 2, rows(2, 2, "other"), delay=1500)
+    log = commit(settings, 0, rows(0, 3), delay=5000)
+    commit(settings, 1, rows(1, 2), delay=5000)
+    commit(settings, 2, rows(2, 2, "other"), delay=5000)
     commit(settings, 3, [("now", "q", "alice")])
     ids = expected([log])
     with Runner(settings) as runner:
