@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,9 @@ PACKAGE = Path(__file__).parents[2] / "python"
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("java")]
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
+def start(*arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
     path = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
     pipe = subprocess.PIPE
     return subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=pipe, stderr=pipe, text=True, env=environment)
 
@@ -133,3 +135,46 @@ def test_wrong_inputs_end_with_words_and_status_2(
     status, _, noise = finish(start(*(part for pair in options.items() for part in pair), "--once"))
     assert status == 2 and words in noise and "Traceback" not in noise, noise
     assert time.monotonic() - started < 20  # no Spark was started for that
+
+
+def children_of(mark: str) -> list[str]:
+    """Processes that have a mark in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"TEST_MARK={mark}".encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes()[:100].decode(errors="replace"))
+    return found
+
+
+def interrupt(site: Site, number: signal.Signals, delay: float) -> tuple[int, str, str]:
+    mark = uuid.uuid4().hex
+    process = start(site.file, "--cores", "1", TEST_MARK=mark)
+    assert process.stderr is not None
+    heard = ""
+    while "starting Spark" not in heard:
+        line = process.stderr.readline()
+        assert line, heard
+        heard += line
+    time.sleep(delay)
+    process.send_signal(number)
+    status, out, noise = finish(process)
+    wait_for(lambda: not children_of(mark), 60)
+    return status, out, heard + noise
+
+
+MOMENTS = [(signal.SIGINT, 0.0), (signal.SIGTERM, 2.0)]
+MORE = [(number, delay) for number in (signal.SIGINT, signal.SIGTERM) for delay in (0.5, 1.0, 3.0, 4.5, 6.0, 8.0)]
+
+
+@pytest.mark.parametrize(("number", "delay"), [*MOMENTS, *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE)])
+def test_interrupted_while_spark_starts(tmp_path: Path, number: signal.Signals, delay: float) -> None:
+    site = Site(tmp_path)
+    with site.store() as store:
+        store.subscribe("/a", id="all")
+    status, out, noise = interrupt(site, number, delay)
+    assert "Traceback" not in noise + out and "Exception" not in noise + out, noise
+    if "waiting for messages" in noise or "stopping" in noise:  # it was up already
+        assert status in (0, 128 + number)
+    else:
+        assert status == 128 + number

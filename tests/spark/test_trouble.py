@@ -51,7 +51,6 @@ def test_a_sink_that_cannot_be_written_holds_nobody_back(
     module = sys.modules[Run.__module__]  # by its name one gets the function of the same name
     monkeypatch.setattr(module, "Run", functools.partial(Run, patience=1))
     monkeypatch.setattr(module, "pipeline_session", lambda *_, **__: spark)
-    monkeypatch.setattr(sys.modules["twigcast.cli.run"], "stop_on_signals", lambda *_: None)
     with pytest.raises(TwigcastError, match="1 deliveries wait: files 1") as raised:
         CliRunner().invoke(run_command, [str(site.file), "--once"], catch_exceptions=False)
     assert f"twigcast status {site.file}" in str(raised.value)

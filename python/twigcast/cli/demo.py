@@ -91,6 +91,7 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
 
     from twigcast import config
     from twigcast.cli.run import Display
+    from twigcast.cli.signals import Signals
     from twigcast.spark import session
     from twigcast.spark.pipeline import Run, Watch
     from twigcast.store import Store
@@ -103,12 +104,14 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
     with (
         Display(screen, f"storing {subscriptions:,} subscriptions", total=messages) as display,
         Store.open(settings.store.url) as store,
+        Signals() as signals,
     ):
         _subscribe(store, out / "subscriptions.jsonl", subscriptions, seed)
         display.say("starting Spark")
 
         def start() -> Any:
-            started = session(app="twigcast demo", cores=cores, quick=True, log=out / "spark.log")
+            log = out / "spark.log"
+            started = signals.start(lambda: session(app="twigcast demo", cores=cores, quick=True, log=log))
             display.spark_is_up("running")
             return started
 

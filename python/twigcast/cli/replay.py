@@ -64,6 +64,8 @@ def replay(
     Beside a running pipeline, its sinks deliver; else they are started for the time of the replay.
     """
     from twigcast.cli.run_pipeline import undelivered
+    from twigcast.cli.signals import Signals
+    from twigcast.delivery import Counts
     from twigcast.spark.pipeline import pipeline_session
     from twigcast.spark.replay import Replay
     from twigcast.spark.replay import replay as run
@@ -74,9 +76,14 @@ def replay(
 
     def start() -> Any:
         click.echo("starting Spark", err=True)
-        return pipeline_session(settings, cores=cores, once=True, log=settings.state.path / "spark-replay.log")
+        log = settings.state.path / "spark-replay.log"
+        return signals.start(lambda: pipeline_session(settings, cores=cores, once=True, log=log))
 
-    done = run(settings, wanted, start, lambda stream, counts: click.echo(f"{stream}: {counts.messages:,}", err=True))
+    def on_batch(stream: str, counts: Counts) -> None:
+        click.echo(f"{stream}: {counts.messages:,}", err=True)
+
+    with Signals() as signals:
+        done = run(settings, wanted, start, on_batch)
     total = done.total
     click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} refused")
     if done.undelivered:

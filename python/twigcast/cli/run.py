@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import limit_options, limits_from, namespace_options
+from twigcast.cli.signals import KILLED, Signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +38,6 @@ order; with --once, or a second time, the status is 130 or 143. The next run goe
 
 PLAIN_EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal."""
-KILLED = 128
-"""Added to a signal's number, it is the exit status of what the signal has ended, as shells have it."""
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -122,9 +119,8 @@ def run(
         raise click.UsageError(f"there is no {DEFAULT_CONFIG}; give a configuration, or --inbox, --outbox and -s")
     if master or shards or log_format != "text":
         raise click.UsageError("--master, --shards and --log go with a configuration file")
-    received: list[int] = []
-    counts, seconds = _run_folder(
-        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits, received
+    counts, seconds, received = _run_folder(
+        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits
     )
     summary(counts, seconds, outbox)
     if once and received:
@@ -143,8 +139,8 @@ def _run_folder(
     ui: bool,
     namespaces: dict[str, str],
     limits: dict[str, int | None],
-    received: list[int],
-) -> tuple[Counts, float]:
+) -> tuple[Counts, float, list[int]]:
+    """Run the messages of a folder; return what was counted, the seconds it took, and the signals received."""
     from rich.console import Console
 
     from twigcast.spark import session
@@ -158,12 +154,14 @@ def _run_folder(
     if skipped:
         click.echo(f"warning: {skipped} file names are not UTF-8; Spark does not see such files", err=True)
     stop = threading.Event()
-    with Display(screen, f"starting Spark, {len(engine):,} subscriptions") as display:
+    with (
+        Display(screen, f"starting Spark, {len(engine):,} subscriptions") as display,
+        Signals(stop, display.say) as signals,
+    ):
 
         def start() -> Any:
             log = outbox / "_checkpoint" / "spark.log"
-            started = session(app="twigcast run", cores=cores, ui=ui, quick=once, log=log)
-            stop_on_signals(stop, display.say, received)  # after Spark has set its own handler
+            started = signals.start(lambda: session(app="twigcast run", cores=cores, ui=ui, quick=once, log=log))
             display.spark_is_up("waiting for messages")
             return started
 
@@ -178,21 +176,7 @@ def _run_folder(
             on_batch=display.on_batch,
             stop=stop,
         )
-    return counts, display.seconds
-
-
-def stop_on_signals(stop: threading.Event, say: Callable[[str], None], received: list[int]) -> None:
-    """The first Ctrl-C (or SIGTERM) asks for an orderly end, the second one insists. ``received`` is told of both."""
-
-    def handle(number: int, frame: object) -> None:
-        received.append(number)
-        if stop.is_set():
-            raise SystemExit(KILLED + number)
-        say("stopping after this micro-batch")
-        stop.set()
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)
+    return counts, display.seconds, signals.received
 
 
 def summary(counts: Counts, seconds: float, outbox: Path) -> None:

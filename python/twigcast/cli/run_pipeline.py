@@ -40,7 +40,7 @@ def run_pipeline(
 ) -> None:
     from rich.console import Console
 
-    from twigcast.cli.run import KILLED, stop_on_signals
+    from twigcast.cli.signals import KILLED, Signals
     from twigcast.spark.pipeline import Run, pipeline_session
     from twigcast.spark.watch import Observers
 
@@ -49,19 +49,22 @@ def run_pipeline(
         trigger = settings.trigger.model_copy(update={"interval": interval, "once": False})
         settings = settings.model_copy(update={"trigger": trigger})
     stop = threading.Event()
-    received: list[int] = []
     console = Console(stderr=True)
     as_json = log_format == "json"
     screen: Screen | JsonLines = JsonLines() if as_json else Screen(console)
     with ExitStack() as stack:
         stack.enter_context(screen)
+        signals = stack.enter_context(Signals(stop, screen.say))
         observers = stack.enter_context(Observers(settings))
 
         def start() -> Any:
             screen.say("starting Spark")
             state = settings.state.path
-            found = pipeline_session(settings, master=master, cores=cores, ui=ui, once=once, log=state / "spark.log")
-            stop_on_signals(stop, screen.say, received)  # after Spark has set its own handler
+            found = signals.start(
+                lambda: pipeline_session(
+                    settings, master=master, cores=cores, ui=ui, once=once, log=state / "spark.log"
+                )
+            )
             screen.say("waiting for messages")
             return found
 
@@ -73,9 +76,9 @@ def run_pipeline(
             f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} to the dead letter",
             err=True,
         )
-    if run.once and received:
+    if run.once and signals.received:
         click.echo("stopped before all was done; the next run goes on there", err=True)
-        raise click.exceptions.Exit(KILLED + received[0])
+        raise click.exceptions.Exit(KILLED + signals.received[0])
     if not run.drained:
         raise undelivered(run.undelivered, path)
 
