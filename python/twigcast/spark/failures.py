@@ -1,12 +1,62 @@
-"""What went wrong in Spark, in one line out of two stack traces."""
+"""What went wrong in Spark, in one line.
+
+A failed query reports the exceptions of the driver, the JVM and the Python workers, each within the message of the one
+that it caused, with stack traces in between, and at the end its own state and plan.
+"""
 
 from __future__ import annotations
 
+import re
+
+LONGEST = 500
+"""Characters of a cause: some messages quote whole records."""
+
+_QUERY = re.compile(r"^\s*(=== Streaming Query ===|== .* Plan ==|(Logical|Physical) Plan:|Thread State:)", re.MULTILINE)
+"""From here on a report describes the query, and not the failure."""
+_EXCEPTION = re.compile(r"(?:^|(?<=: ))((?:[A-Za-z_$][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception))(?:: |:?$)")
+_PREFIX = re.compile(
+    r"^(Caused by: |\[STREAM_FAILED\] |Query \[id = [^\]]*\] terminated with exception: "
+    r"|Job aborted due to stage failure: |Task .*? most recent failure: |Lost task .*? \([^()]*\): )"
+)
+_SUFFIX = re.compile(r"\s*SQLSTATE: \w{5}\b.*$")
+_NO_MESSAGE = ("Traceback (most recent call last)", "An exception was thrown from the Python worker")
+_UNNAMED = re.compile(r"^(SparkException|StreamingQueryException|\w*TwigcastError|OptionError|QueryError)$")
+"""Exceptions whose message says all."""
+
 
 def cause(report: str) -> str:
-    """The line of a report that says what went wrong."""
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
-    causes = [
-        line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("at ")
-    ]
-    return (causes or lines or ["the query failed"])[-1]
+    """Return the exception of a report that led to the others, and its message.
+
+    That is the last one before the description of the query: Java prints causes last, and Python the exception that
+    the program decided to raise.
+    """
+    end = _QUERY.search(report)
+    lines = report[: end.start() if end else None].splitlines()
+    lines = [line.rstrip() for line in lines if line.strip() and not line[0].isspace() and not line.startswith("at ")]
+    named = [text for line in lines if (text := _exception(line))]
+    if not named:
+        named = [text for line in lines if (text := _message(line)) and not text.startswith(_NO_MESSAGE)][:1]
+    text = named[-1] if named else "the query failed"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _exception(line: str) -> str | None:
+    """Return the innermost exception that a line names and its message, or None where it has no message of its own."""
+    found = list(_EXCEPTION.finditer(line.removeprefix("Caused by: ")))
+    if not found:
+        return None
+    last = found[-1]
+    name, message = last[1].rsplit(".", 1)[-1], _message(last.string[last.end() :])
+    if message.startswith(_NO_MESSAGE) or (not message and "." in last[1]):
+        return None
+    if not message:
+        return name
+    return message if _UNNAMED.match(name) else f"{name}: {message}"
+
+
+def _message(text: str) -> str:
+    """Return a message without what Spark puts around that of the exception before it."""
+    text = text.strip()
+    while (shorter := _PREFIX.sub("", text)) != text:
+        text = shorter
+    return _SUFFIX.sub("", text)
