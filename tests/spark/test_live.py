@@ -173,6 +173,6 @@ def test_a_change_costs_what_it_changes(tmp_path: Path) -> None:
         alive.current()
         store.put("new", "/c")
         delta = alive.current().shards[0].deltas[-1]
-        sizes.append([Path(path).stat().st_size for path in (delta.engine, delta.traits)])
+        sizes.append([Path(file.path).stat().st_size for file in (delta.engine, delta.traits)])
     assert all(abs(small - large) < 64 for small, large in zip(*sizes, strict=True))
     assert isinstance(alive._shards[0].engine, Engine)

@@ -132,3 +132,25 @@ def test_what_transforms_make_and_filters_select_comes_as_payload(spark: SparkSe
         "selected": b"<results><result>1</result><result>2</result></results>",
     }
     assert [row["message"] for row in matched.dead.collect()] == ["bad"]
+
+
+def test_wrong_arguments(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([(1, "<a/>")], "id long, xml string")
+    wrong: list[tuple[object, object, str]] = [
+        (frame, ["/a"], "bad-engine"),
+        (frame, None, "bad-engine"),
+        (frame, tmp_path / "absent.snapshot", "no-such-snapshot"),
+        (frame, tmp_path, "no-such-snapshot"),
+        ([(1, "<a/>")], engine, "bad-messages"),
+        (frame.toPandas(), engine, "bad-messages"),
+        (frame.drop("xml"), engine, "no-such-column"),
+        (frame.withColumn("xml", frame["id"]), engine, "bad-column"),
+    ]
+    for messages, subscriptions, code in wrong:
+        with pytest.raises(OptionError) as caught:
+            twigcast.spark.match(messages, subscriptions)  # type: ignore[arg-type]
+        assert caught.value.code == code and caught.value.hint
+    with pytest.raises(OptionError, match="a dict of queries"):
+        twigcast.spark.correlate(frame.withColumn("time", frame["id"]), ["S/a->x JOIN{x = y, 1} S/a->y"], id="id")  # type: ignore[list-item]
+    with pytest.raises(OptionError, match="no column 'message'"):
+        twigcast.spark.correlate(frame, {})

@@ -22,6 +22,7 @@ from twigcast.spark.stages import preload
 from twigcast.spark.stages.live import Version, held_at
 from twigcast.spark.stages.match import match
 from twigcast.spark.stages.preload import preloading
+from twigcast.spark.stages.shared import SharedFile
 from twigcast.spark.stages.snapshot import publish
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has workers share a snapshot")
@@ -38,15 +39,15 @@ def asking(version: Version) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from twigcast.spark.stages import preload  # the worker's, not what is pickled
 
-        had = version.base.engine in preload._here
+        had = version.base.engine.path in preload._here
         found = held_at(version).engine.match(b"<a/>")
         yield pa.RecordBatch.from_pylist([{"pid": os.getpid(), "had": had, "found": ",".join(map(str, found))}])
 
     return stage
 
 
-def asked(spark: SparkSession, version: Version, path: str | None = None) -> DataFrame:
-    with preloading(spark.sparkContext, path or version.base.engine):
+def asked(spark: SparkSession, version: Version, file: SharedFile | None = None) -> DataFrame:
+    with preloading(spark.sparkContext, file or version.base.engine):
         return spark.range(8, numPartitions=8).mapInArrow(asking(version), "pid long, had boolean, found string")
 
 
@@ -76,7 +77,7 @@ def test_a_daemon_that_cannot_open_it_leaves_that_to_the_workers(spark: SparkSes
     store.put("s", "/a")
     version = LiveSet(store, tmp_path / "s").current().shards[0]
     (tmp_path / "damaged").write_bytes(b"TWIGCAST but no more")
-    rows = asked(spark, version, str(tmp_path / "damaged")).collect()
+    rows = asked(spark, version, SharedFile(str(tmp_path / "damaged"))).collect()
     assert {(row.had, row.found) for row in rows} == {(False, "s")}
 
 
@@ -97,7 +98,7 @@ def test_the_daemon_of_a_snapshot_that_is_gone_ends(engine: Engine, tmp_path: Pa
     code = "import twigcast.spark.daemon as d; d.LOOK_EVERY = 0.1; d.main()"
     daemon = subprocess.Popen(
         [sys.executable, "-c", code, "pyspark.worker"],
-        env={**os.environ, "TWIGCAST_SNAPSHOT": str(path)},
+        env={**os.environ, "TWIGCAST_SNAPSHOT": SharedFile(str(path)).to_text()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -121,7 +122,7 @@ def test_a_daemon_that_is_early_waits_while_the_snapshot_is_on_its_way(tmp_path:
     path = tmp_path / "some.snapshot"
     mark = tmp_path / f"some.snapshot{preload.COMING}"
     mark.touch()
-    early = threading.Thread(target=preload.preload, args=(str(path),))
+    early = threading.Thread(target=preload.preload, args=(SharedFile(str(path)),))
     early.start()
     try:
         early.join(0.2)
@@ -129,7 +130,7 @@ def test_a_daemon_that_is_early_waits_while_the_snapshot_is_on_its_way(tmp_path:
         engine.save(path)
         early.join(30)
         assert not early.is_alive()
-        found = preload.preloaded(str(path))
+        found = preload.preloaded(SharedFile(str(path)))
         assert found is not None and found.match(b"<a/>") == ["a"]
     finally:
         mark.unlink()

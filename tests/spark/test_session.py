@@ -13,6 +13,7 @@ from twigcast.errors import OptionError
 from twigcast.spark import archive
 from twigcast.spark.java import Java, find_java
 from twigcast.spark.session import SETTINGS, session
+from twigcast.spark.stages.messages import _problem, check_workers
 
 
 def fake_java(home: Path, version: str, *, release: bool) -> None:
@@ -106,3 +107,35 @@ def test_the_session_is_ours_and_the_environment_as_before(spark: SparkSession) 
         assert spark.sparkContext.getConf().get(key) == value
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert "TieredStopAtLevel" not in os.environ.get("SPARK_LAUNCHER_OPTS", "")
+
+
+class Context:
+    """What is asked of a session's context."""
+
+    def __init__(self, python: str, master: str = "local[2]") -> None:
+        self.pythonExec, self.master = python, master
+
+
+def test_workers_of_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(python: str | Path, master: str = "local[2]") -> None:
+        check_workers(Context(str(python), master))  # type: ignore[arg-type]
+
+    check(sys.executable)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    check(Path(sys.executable).name)
+    other = tmp_path / "python3"
+    for answer, words in (("3.9 0", "no twigcast"), ("3.9 1", "is Python 3.9; the driver"), ("oops", "does not start")):
+        other.write_text(f"#!/bin/sh\necho {answer}\n")
+        other.chmod(0o755)
+        with pytest.raises(OptionError, match=words) as caught:
+            check(other)
+        assert caught.value.code == "worker-python"
+        assert str(other) in caught.value.text and "\n" not in caught.value.text
+        assert f"PYSPARK_PYTHON={sys.executable}" in str(caught.value)
+        _problem.cache_clear()
+    with pytest.raises(OptionError, match="does not exist"):
+        check(tmp_path / "absent")
+    check(tmp_path / "absent", "spark://host:7077")  # a path of other machines
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    other.write_text(f"#!/bin/sh\necho {own} 1\n")
+    check(other)  # another environment that has Twigcast

@@ -22,6 +22,7 @@ from twigcast.spark.sources.messages import MESSAGES_SQL, Load
 from twigcast.spark.sources.table import frame_source
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.messages import check_messages, check_workers
 from twigcast.spark.stages.outcome import ERROR
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def read(
 
     ``stream`` may be a dict, as the file has it: ``{"source": "directory", "path": "in", "messages": "lines"}``.
     """
+    check_workers(spark.sparkContext)
     if isinstance(stream, Mapping):
         stream = stream_of(stream)
     source = source_of(spark, stream, limits or Limits())
@@ -78,6 +80,10 @@ def deliver(
     Called again for a batch that has been committed, it does nothing. Columns ``time`` and ``headers`` are taken along
     if there are some. Sinks (``twigcast.delivery``) follow the log.
     """
+    check_messages(messages, id, xml)
+    if not isinstance(subscriptions, LiveSet):
+        text = f"subscriptions must be a LiveSet, not {type(subscriptions).__name__}"
+        raise OptionError("bad-subscriptions", text, hint="LiveSet(store, folder) follows a store")
     done = log.committed(batch)
     if done is not None:
         return done

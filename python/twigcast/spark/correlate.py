@@ -19,6 +19,7 @@ from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
+from twigcast.spark.serve import files_of
 from twigcast.spark.stages.correlate import (
     FOUND,
     FOUND_SQL,
@@ -30,6 +31,7 @@ from twigcast.spark.stages.correlate import (
     Stored,
     process,
 )
+from twigcast.spark.stages.messages import check_messages
 from twigcast.spark.stages.preload import building
 from twigcast.spark.stages.standing import Ready, Shipped, Standing, spread
 
@@ -54,6 +56,7 @@ def correlate(
     max_state_bytes: int = MAX_BYTES,
     limits: Limits | None = None,
     everything: bool = False,
+    folder: Path | None = None,
 ) -> DataFrame:
     """What messages complete: columns ``subscription``, ``messages`` (their ids), ``time`` and ``payload``.
 
@@ -64,14 +67,21 @@ def correlate(
     unless they are too many for the memory of a worker. (``spark.sql.shuffle.partitions`` should be no more than that
     when the query is started: to a task without a bucket, too, Spark gives a Python worker, which then has to take the
     state up when it gets the bucket.) With ``everything``, messages that correlations publish and those that came too
-    late are rows too: see ``twigcast.spark.stages.correlate.FOUND``.
+    late are rows too: see ``twigcast.spark.stages.correlate.FOUND``. Workers read the queries from files in ``folder``,
+    which is a temporary one unless given; machines that do not see it fetch them from the driver.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import TimestampType
 
+    check_messages(messages, *([stream] if isinstance(stream, str) else []), id, time, xml)
     spark = messages.sparkSession
     if isinstance(subscriptions, Mapping):
         subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
+    subscriptions = list(subscriptions)
+    for one in subscriptions:
+        if not isinstance(one, Standing):
+            text = f"subscriptions must be a dict of queries by id, not a list of {type(one).__name__}"
+            raise OptionError("bad-subscriptions", text, hint='correlate(messages, {"id": "S/a->x JOIN{…} S/b->y"})')
     standing = [Ready(one.id, one.digest, one.parsed()) for one in subscriptions]
     check_streams({one.id: one.correlation for one in standing})
     if buckets < 1:
@@ -80,7 +90,7 @@ def correlate(
     used = [number for number, some in enumerate(by_bucket) if some] or [0]
     if lateness is None:  # the same for all buckets, whatever their windows
         lateness = max((_span(one.correlation) for one in standing), default=0)
-    task = Buckets(_shipped(spark, by_bucket), lateness, max_state_bytes, limits or Limits(), used[0])
+    task = Buckets(_shipped(spark, by_bucket, folder), lateness, max_state_bytes, limits or Limits(), used[0])
     name = f.lit("") if stream is None else f.col(stream) if isinstance(stream, str) else stream
     when = f.col(time)
     if isinstance(messages.schema[time].dataType, TimestampType):
@@ -108,15 +118,12 @@ def _span(correlation: Correlation) -> int:
     return min(ENDLESS, sum(ENDLESS if window is None else window for window in windows))
 
 
-def _shipped(spark: SparkSession, buckets: Sequence[Sequence[Standing | Ready]]) -> Shipped:
-    """In files: a task of more than a megabyte Spark would broadcast, which stateful processors cannot read."""
-    folder = Path(tempfile.mkdtemp(prefix="twigcast-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shipped = Shipped.write(folder, buckets)
-    if not (spark.sparkContext.master or "").startswith("local"):
-        for path in shipped.files:
-            spark.sparkContext.addFile(path)
-    return shipped
+def _shipped(spark: SparkSession, buckets: Sequence[Sequence[Standing | Ready]], folder: Path | None) -> Shipped:
+    """Write the queries to files: Spark broadcasts a task of more than 1 MB, which stateful processors cannot read."""
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="twigcast-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Shipped.write(folder, buckets, files_of(spark.sparkContext))
 
 
 @contextmanager

@@ -1,23 +1,31 @@
 """The correlations of a pipeline: one query of Spark over the messages of all streams, into a log of its own.
 
-It reads the streams a second time, at its own pace and with its own checkpoint, so that what it is behind with holds up
-no filter. When the store has other correlations than the query, it is stopped and goes on with these: its state says
-since when each of them is there.
+The query reads the streams a second time, at its own pace and with its own checkpoint, so that filters never wait for
+it. When the correlations of the store change, the query is stopped between two micro-batches and started again with the
+new set. The state says since which micro-batch each correlation has been there.
+
+A micro-batch is committed twice: to the delivery log, and then by Spark. A crash in between leaves a batch that the log
+has and Spark has not. The next run repeats it for the sake of its state, with the set of correlations that it had the
+first time, and drops its results.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twigcast import config
 from twigcast.correlation import SECOND
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
-from twigcast.errors import OptionError
+from twigcast.delivery.files import replace
+from twigcast.errors import OptionError, StateDamaged
 from twigcast.spark.sources import event_time_of, source_of
 from twigcast.spark.sources.messages import MESSAGES_SQL
 from twigcast.spark.stages.correlate import EVICTED
@@ -35,40 +43,61 @@ logger = logging.getLogger(__name__)
 
 CORRELATIONS = "correlations"
 """The name of the log, and of the checkpoint."""
-
+RUNNING = "correlations.json"
+"""The file of the state folder with the correlations of the query that was started last."""
+FORMAT = 1
 
 CONNECT = "failed to connect back"
 STARTS = 5
 
 
 class CorrelationRun:
+    """The query over the correlations of a run, which is started again whenever they change."""
+
     def __init__(self, run: Run, stack: ExitStack) -> None:
         self.run = run
         self.stopping = threading.Event()
         self.ended: list[StreamingQuery] = []
-        """Queries that others have taken the place of; how they ended is of no interest."""
+        """Queries that have been stopped. Others have taken their place."""
         self._stack = stack
         self._busy = threading.Lock()
         self._records: dict[str, SubscriptionRecord] = {}
         self._query: StreamingQuery | None = None
         self._starts = 1
         self._log: Log | None = None
+        self._outdated = False
+        """The query must not begin another micro-batch: the next one needs another set of correlations."""
+        self._repeats: int | None = None
+        """The micro-batch that the log has and Spark has not, until the query has repeated it."""
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.run.settings.state.checkpoints / CORRELATIONS
 
     def start(self) -> list[StreamingQuery]:
-        """Of the correlations that the store has now, if there are any."""
+        """Start a query over the correlations that the store has now, if it has any."""
         self._records = dict(self.run.live.correlations)
+        self._outdated, self._repeats, self._query = False, None, None
         if not self._records:
             return []
         if CORRELATIONS in self.run.settings.streams:
             raise OptionError(
                 "bad-stream", f"no stream can be named {CORRELATIONS!r}: their results are", hint="rename it"
             )
-        state = self.run.settings.state
-        if self._log is None:
-            self._log = self._stack.enter_context(Log(state.log, CORRELATIONS).claimed())
-            self.run._follow()
-        writer = self._found().writeStream.foreachBatch(self._batch).queryName(f"{CORRELATIONS} {self.run.id}")
-        writer = writer.option("checkpointLocation", str(state.checkpoints / CORRELATIONS))
+        log = self._claimed_log()
+        standing = [
+            Standing(r.id, r.query, tuple(sorted((r.namespaces or {}).items())), r.default_namespace)
+            for _, r in sorted(self._records.items())
+        ]
+        running = self.run.settings.state.path / RUNNING
+        self._repeats = _uncommitted(self._checkpoint, log)
+        earlier = None if self._repeats is None else _load(running)
+        if earlier is None or earlier == standing:
+            _save(running, standing)
+        else:
+            standing, self._records = earlier, {}  # until the batch has been repeated; then the store's set follows
+        writer = self._found(standing).writeStream.foreachBatch(self._batch)
+        writer = writer.queryName(f"{CORRELATIONS} {self.run.id}").option("checkpointLocation", str(self._checkpoint))
         if self.run.once:
             writer = writer.trigger(availableNow=True)
         else:
@@ -78,36 +107,45 @@ class CorrelationRun:
             self._query = writer.start()
         return [self._query]
 
+    def _claimed_log(self) -> Log:
+        if self._log is None:
+            self._log = self._stack.enter_context(Log(self.run.settings.state.log, CORRELATIONS).claimed())
+            self.run._follow()
+        return self._log
+
     def follow(self) -> list[StreamingQuery]:
-        """A new query if the store has changed what the running one knows."""
+        """Start a new query if the correlations of the store are not those of the running query."""
         self.run.live.current()
-        if self.run.live.correlations == self._records:
+        if self._repeats is not None or self.run.live.correlations == self._records:
             return []
-        if self._query is not None:
-            self._end(self._query)
-            self._query = None
+        self.end()
         return self.start()
 
     def again(self, query: StreamingQuery, error: Exception) -> list[StreamingQuery]:
-        """A new query if that one failed by no fault of its own; else raises the error.
+        """Start a new query in place of one that failed by no fault of its own; else raise the error.
 
-        To begin with, Spark starts a Python process of its own for a stateful query and gives it ten seconds, which is
-        no setting: too little where a machine has much else to do. No batch has begun then."""
+        Before the first micro-batch Spark starts a Python process for a stateful query and gives it ten seconds, which
+        cannot be set: too little on a busy machine.
+        """
+        if query is self._query and self._outdated:
+            return self.start()
         if query is not self._query or CONNECT not in str(error) or self._starts >= STARTS:
             raise error
         self._starts += 1
         logger.warning("warning: correlations start again: Spark's Python process did not start in time")
-        self._query = None
         return self.start()
 
-    def _end(self, query: StreamingQuery) -> None:
-        self.stopping.set()
-        with self._busy:  # a batch that has begun is committed first; not held on, for the next one may wait for it
+    def end(self) -> None:
+        """Stop the query between two micro-batches, so that Spark has committed each one that the log has."""
+        query, self._query = self._query, None
+        if query is None:
+            return
+        self._outdated = True
+        with self._busy:  # waits for the micro-batch that has begun, and no other can begin
             self.ended.append(query)
-        _stop(query)
-        self.stopping.clear()
+        _stop(query, lambda: _uncommitted(self._checkpoint, self._claimed_log()) is None)
 
-    def _found(self) -> DataFrame:
+    def _found(self, standing: Iterable[Standing]) -> DataFrame:
         from pyspark.sql import functions as f
 
         from twigcast.spark.correlate import correlate
@@ -117,10 +155,6 @@ class CorrelationRun:
             some = self._messages(stream).withColumn("stream", f.lit(name))
             every = some if every is None else every.unionByName(some)
         assert every is not None
-        standing = [
-            Standing(r.id, r.query, tuple(sorted((r.namespaces or {}).items())), r.default_namespace)
-            for r in self._records.values()
-        ]
         own = self.run.settings.correlations
         return correlate(
             every.where("error is null"),
@@ -130,7 +164,15 @@ class CorrelationRun:
             max_state_bytes=own.max_state,
             limits=self.run.settings.limits.limits(),
             everything=True,
+            folder=self._query_folder(),
         )
+
+    def _query_folder(self) -> Path:
+        """Return an empty folder for the files of a query. No query runs that has files there."""
+        folder = self.run.settings.state.snapshots / CORRELATIONS
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
 
     def _messages(self, stream: config.AnyStream) -> DataFrame:
         from twigcast.spark.api import _Read
@@ -140,12 +182,13 @@ class CorrelationRun:
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:
-            if self.stopping.is_set():
-                raise InterruptedError("stopped before this micro-batch began; the next run does it")
+            if self.stopping.is_set() or self._outdated:
+                raise InterruptedError("stopped before this micro-batch began; the next query does it")
             log = self._log
             assert log is not None
             if log.committed(batch) is not None:
-                return  # by an earlier run, which ended before Spark knew
+                self._repeat(frame)
+                return
             began = time.monotonic()
             published = self.run.live.current()
             traits = {id: (r.subscriber, r.max_delay) for id, r in self._records.items()}
@@ -156,6 +199,12 @@ class CorrelationRun:
             self._warn(evicted.get)
             self.run._follow()
             self.run.told(CORRELATIONS, batch, counts, time.monotonic() - began, published)
+
+    def _repeat(self, frame: DataFrame) -> None:
+        """Run a micro-batch that the log has only for its state, without which Spark refuses to commit it."""
+        frame.write.format("noop").mode("overwrite").save()
+        self._repeats = None
+        self._outdated = self._records != self.run.live.correlations
 
     def _warn(self, evicted: Mapping[str, Any]) -> None:
         if evicted["count"]:
@@ -190,8 +239,46 @@ def _observed(frame: DataFrame) -> tuple[Observation, DataFrame]:
     return seen, frame.observe(seen, count, f.max(f.when(evicted, f.col("subscription"))).alias("subscription"))
 
 
-def _stop(query: StreamingQuery) -> None:
+def _uncommitted(checkpoint: Path, log: Log) -> int | None:
+    """Return the last micro-batch if the log has committed it and Spark has not."""
+    last = max(_numbers(checkpoint / "offsets"), default=-1)
+    if last < 0 or last in _numbers(checkpoint / "commits") or log.committed(last) is None:
+        return None
+    return last
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+
+
+def _save(path: Path, standing: Iterable[Standing]) -> None:
+    rows = [one._asdict() for one in standing]
+    replace(path, json.dumps({"format": FORMAT, "correlations": rows}).encode())
+
+
+def _load(path: Path) -> list[Standing] | None:
+    """Return the correlations of the query that was started last. A state folder of an earlier version has none."""
+    try:
+        saved = json.loads(path.read_bytes())
+        rows = saved["correlations"] if saved["format"] == FORMAT else None
+        return None if rows is None else [_standing(row) for row in rows]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        hint = "restore it, or delete it: one micro-batch is then repeated with the correlations of the store"
+        raise StateDamaged(path, f"cannot be read: {error}", hint=hint) from error
+
+
+def _standing(row: Mapping[str, Any]) -> Standing:
+    return Standing(**{**row, "namespaces": tuple((prefix, uri) for prefix, uri in row["namespaces"])})
+
+
+def _stop(query: StreamingQuery, is_committed: Callable[[], bool]) -> None:
+    """Stop a query that begins no further micro-batch, once Spark has committed the last one."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    with suppress(PySparkException):
+    with suppress(PySparkException, Py4JError, OSError):  # Spark may have ended
+        while query.isActive and not is_committed():
+            time.sleep(0.02)
         query.stop()

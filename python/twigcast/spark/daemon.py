@@ -9,33 +9,35 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
 from types import FrameType
 
 import pyspark.worker  # noqa: F401  before the fork, as all that we import here: else each worker does it for itself
 from pyspark.daemon import manager
 
 from twigcast.spark.stages.preload import VARIABLE, preload
+from twigcast.spark.stages.shared import SharedFile, clean, is_here
 
 LOOK_EVERY = 30.0
 
 
 def main() -> None:
-    path = os.environ.get(VARIABLE)
-    if path is not None and sys.platform == "linux":  # elsewhere a fork of more than Python itself is not safe
+    named = os.environ.get(VARIABLE)
+    if named is not None and sys.platform == "linux":  # elsewhere a fork of more than Python itself is not safe
         try:
-            preload(path)
+            preload(SharedFile.from_text(named))
         except Exception:
             traceback.print_exc()  # standard output is Spark's
-        _end_with(path)
+        _end_with(SharedFile.from_text(named))
     manager()
 
 
-def _end_with(path: str) -> None:
-    """Spark keeps its daemons for good, also for snapshots that others have taken the place of."""
+def _end_with(file: SharedFile) -> None:
+    """End this process when its snapshot has been deleted and no worker is left. Spark would keep it for good."""
 
     def look(number: int, frame: FrameType | None) -> None:
-        if not Path(path).exists() and not _has_children():
+        if file.url:
+            clean()  # copies that no task has asked for lately, this one perhaps
+        if not is_here(file) and not _has_children():
             sys.exit(0)
 
     signal.signal(signal.SIGALRM, look)

@@ -23,6 +23,7 @@ from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
 from twigcast.spark.sources.directory import Load, check_inbox, listed_by_the_driver, listing, passed_over
+from twigcast.spark.stages.messages import check_workers
 from twigcast.spark.stages.outcome import outcomes
 from twigcast.spark.stages.preload import preloading
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
@@ -97,6 +98,7 @@ def run_directory(
             spark = session(quick=once)
         elif callable(spark):
             spark = spark()
+        check_workers(spark.sparkContext)
         snapshot = publish(engine, folder=sink.state / "snapshots", context=spark.sparkContext)
         _forget_others(snapshot)
         limits = (engine if isinstance(engine, Engine) else engine_of(snapshot)).limits
@@ -129,7 +131,7 @@ class _Run:
                 dropped = [(path, 0) for path in passed_over(self.sink.checkpoint, batch)]
                 if dropped:
                     found = found.union(found.sparkSession.createDataFrame(dropped, found.schema))
-                with preloading(found.sparkSession.sparkContext, self.snapshot.path):
+                with preloading(found.sparkSession.sparkContext, self.snapshot.file):
                     reports = found.mapInArrow(task, REPORT_SQL)
                 counts = self.sink.commit(batch, reports.collect())
                 self.total.add(counts)

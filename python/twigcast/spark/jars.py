@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.archive import cache_folder
+
+logger = logging.getLogger(__name__)
+
+TESTED = ("4.3.0", "4.2.0")
+"""The versions of Spark and of its Kafka connector that the tests run together."""
+_CONNECTOR = re.compile(r"spark-sql-kafka-0-10_[\d.]+[-:](\d[\w.]*?)(?:\.jar)?(?=,|$)")
 
 
 class Jar(NamedTuple):
@@ -27,8 +35,8 @@ class Jar(NamedTuple):
 
 
 def connector(spark: str, tokens: str) -> tuple[Jar, ...]:
-    # Each alone: the rest of what it depends on is in PySpark already, and Spark's own description of it names a
-    # repository that not every network lets through.
+    """Return the jars of a version of the connector, each without what PySpark brings already."""
+    # Spark's own list of dependencies names a repository that not every network lets through.
     return (
         Jar("org.apache.spark", "spark-sql-kafka-0-10_2.13", spark, alone=True),
         Jar("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", tokens, alone=True),
@@ -38,12 +46,30 @@ def connector(spark: str, tokens: str) -> tuple[Jar, ...]:
 
 
 def kafka_connector() -> list[Path]:
-    """The jars of Spark's connector for Kafka."""
+    """Return the jars of Spark's connector for Kafka: the pair that is tested, or else Spark's own version.
+
+    Any other pair is used with a warning.
+    """
     import pyspark
 
     own = pyspark.__version__
-    # Spark's own version where Maven has it. The earlier one has been tested with Spark 4.3.0.
-    candidates = (connector(own, own), connector("4.2.0", "4.0.0"))
+    tested, others = connector(TESTED[1], "4.0.0"), connector(own, own)
+    candidates = (tested,) if own == TESTED[0] else (others, tested)
+    found = _connector(candidates)
+    warn_of_connector(own, {"spark.jars": ",".join(path.name for path in found)})
+    return found
+
+
+def warn_of_connector(spark: str, options: Mapping[str, str]) -> None:
+    """Warn if the settings of a session name a Kafka connector that the tests do not run with this version of Spark."""
+    for name in ("spark.jars", "spark.jars.packages"):
+        for version in _CONNECTOR.findall(options.get(name, "")):
+            if (spark, version) != TESTED:
+                text = "warning: the Kafka connector %s on Spark %s is not tested; the tests run %s on Spark %s"
+                logger.warning(text, version, spark, TESTED[1], TESTED[0])
+
+
+def _connector(candidates: Sequence[tuple[Jar, ...]]) -> list[Path]:
     for jars in candidates:
         if found := _cached(f"kafka-connector-{jars[0].version}"):
             return found

@@ -11,9 +11,10 @@ import logging
 import shutil
 import threading
 import uuid
+import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,9 @@ from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.limits import Limits
+from twigcast.spark.serve import LOCAL, Files
 from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
+from twigcast.spark.stages.shared import SharedFile
 
 if TYPE_CHECKING:
     from twigcast.store import Changes, SubscriptionRecord
@@ -72,15 +75,15 @@ class LiveSet:
         shards: int = 1,
         limits: Limits | None = None,
         only: str | None = None,
-        ship: Callable[[str], None] | None = None,
+        files: Files = LOCAL,
     ) -> None:
-        """``only``: this subscription and no other; ``ship``: called with each new file (for machines without it)."""
+        """``only``: this subscription and no other; ``files``: shares the files with the workers."""
         self._store = store
         self._only = only
         self._lock = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)  # earlier runs'; nobody else can be using them
         folder.mkdir(parents=True)
-        self._shards = [_Shard(folder, number, limits or Limits(), ship) for number in range(shards)]
+        self._shards = [_Shard(folder, number, limits or Limits(), files) for number in range(shards)]
         self._version = -1
         self.correlations: dict[str, SubscriptionRecord] = {}
         """Those of the newest version: they have a query of Spark of their own."""
@@ -88,9 +91,9 @@ class LiveSet:
         """What the store last said, while it cannot be reached."""
 
     @property
-    def first_base(self) -> str | None:
+    def first_base(self) -> SharedFile | None:
         """Where the first base will be; None with several shards, of which a worker has one or the other."""
-        return str(self._shards[0].first_base) if len(self._shards) == 1 else None
+        return SharedFile(str(self._shards[0].first_base)) if len(self._shards) == 1 else None
 
     def current(self) -> Published:
         """The newest version. While the store cannot be reached that is the last one that was."""
@@ -168,7 +171,7 @@ class _Shard:
     folder: Path
     number: int
     limits: Limits
-    ship: Callable[[str], None] | None
+    files: Files
     engine: Engine = field(init=False)
     published: Version | None = None
 
@@ -176,16 +179,19 @@ class _Shard:
         self.engine = Engine(limits=self.limits)
         self._traits: list[tuple[Any, ...] | None] = []
         self._changed: set[int] = set()
-        self._files = 0
+        self._number = 0
         self._name = f"{uuid.uuid4().hex}-{self.number}"
         self.first_base = self._path(1, BASE)
         self._folded: File | None = None
-        self._stale: Version | None = None
+        self._written: list[File] = []
+        """All files that have not been deleted."""
+        self._in_use: weakref.WeakSet[Version] = weakref.WeakSet()
+        """The versions that somebody holds: tasks may ask for their files."""
 
     def successor(self) -> _Shard:
-        """An empty one in its place, with other names of files."""
-        fresh = _Shard(self.folder, self.number, self.limits, self.ship)
-        fresh._stale = self.published
+        """Return an empty shard that takes the place of this one. It deletes the files of this one when it can."""
+        fresh = _Shard(self.folder, self.number, self.limits, self.files)
+        fresh._written, fresh._in_use = self._written, self._in_use
         return fresh
 
     def change(self, removed: Iterable[str], added: list[SubscriptionRecord]) -> None:
@@ -226,6 +232,7 @@ class _Shard:
             except OptionError:  # more has changed than the engine remembers
                 self._rebase()
         self._changed.clear()
+        self._delete_unused()
 
     def _delta(self, known: Version) -> None:
         size = sum(_size(file) for file in known.deltas)
@@ -239,7 +246,7 @@ class _Shard:
             # For the next version: workers that have this one then find it in the shorter chain too.
             every = {number for file in deltas for number in _numbers(file)}
             self._folded = self._write_delta(known.base.version, every)
-        self.published = Version(known.base, deltas, self.engine.selects)
+        self._publish(Version(known.base, deltas, self.engine.selects))
 
     def _rebase(self) -> None:
         self._folded = None
@@ -249,11 +256,11 @@ class _Shard:
         rows = [row or (None,) * len(TRAITS) for row in self._traits]
         columns = list(zip(*rows, strict=True)) or [()] * len(TRAITS)
         _write(traits, pa.table([pa.array(column, f.type) for column, f in zip(columns, TRAITS, strict=True)], TRAITS))
-        old = self.published
-        base = self._ship(File(str(engine), str(traits), self.engine.version))
-        self.published = Version(base, (), self.engine.selects)
-        if old is not None:
-            self._forget(old)
+        self._publish(Version(self._share(engine, traits), (), self.engine.selects))
+
+    def _publish(self, version: Version) -> None:
+        self.published = version
+        self._in_use.add(version)
 
     def _write_delta(self, since: int, numbers: Iterable[int]) -> File:
         engine = self._fresh("delta")
@@ -263,29 +270,30 @@ class _Shard:
         columns = list(zip(*rows, strict=True)) or [()] * len(CHANGED_TRAITS)
         arrays = [pa.array(column, f.type) for column, f in zip(columns, CHANGED_TRAITS, strict=True)]
         _write(traits, pa.table(arrays, CHANGED_TRAITS))
-        return self._ship(File(str(engine), str(traits), self.engine.version))
+        return self._share(engine, traits)
 
     def _fresh(self, name: str) -> Path:
-        self._files += 1
-        return self._path(self._files, name)
+        self._number += 1
+        return self._path(self._number, name)
 
     def _path(self, number: int, name: str) -> Path:
         # Nobody else's name, ever: a worker that outlives this run must not take a later one's file for what it has.
         return self.folder / f"{self._name}-{number:06d}.{name}"
 
-    def _ship(self, file: File) -> File:
-        if self.ship is not None:
-            self.ship(file.engine)
-            self.ship(file.traits)
+    def _share(self, engine: Path, traits: Path) -> File:
+        file = File(self.files.share(engine), self.files.share(traits), self.engine.version)
+        self._written.append(file)
         return file
 
-    def _forget(self, version: Version) -> None:
-        """Files of the base before the last one: a task that still asks for the last one must find it."""
-        stale, self._stale = self._stale, version
-        for file in stale.files if stale is not None else ():
-            for path in (file.engine, file.traits):
-                with suppress(OSError):
-                    Path(path).unlink()
+    def _delete_unused(self) -> None:
+        """Delete the files of versions that nobody holds any more: a batch holds its own until its tasks are done."""
+        used = {file for version in self._in_use for file in version.files}
+        if self._folded is not None:
+            used.add(self._folded)
+        for file in [file for file in self._written if file not in used]:
+            self.files.delete(file.engine)
+            self.files.delete(file.traits)
+            self._written.remove(file)
 
 
 @contextmanager
@@ -301,11 +309,11 @@ def _uncollected() -> Iterator[None]:
 
 
 def _size(file: File) -> int:
-    return sum(Path(path).stat().st_size for path in (file.engine, file.traits))
+    return sum(Path(shared.path).stat().st_size for shared in (file.engine, file.traits))
 
 
 def _numbers(file: File) -> list[int]:
-    with pa.memory_map(file.traits) as mapped:
+    with pa.memory_map(file.traits.path) as mapped:
         numbers: list[int] = pa.ipc.open_file(mapped).read_all().column("number").to_pylist()
     return numbers
 

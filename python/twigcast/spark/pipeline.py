@@ -23,9 +23,11 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.spark.checkpoint import batch_time
 from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.failures import cause
-from twigcast.spark.jars import kafka_connector
+from twigcast.spark.jars import kafka_connector, warn_of_connector
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.publishers import Publishers
+from twigcast.spark.reach import check_kafka
+from twigcast.spark.serve import files_of
 from twigcast.spark.session import session
 from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
 from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver, unnameable
@@ -34,6 +36,7 @@ from twigcast.spark.sources.files import check_record, files
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.messages import check_workers
 from twigcast.spark.stages.preload import coming
 from twigcast.spark.stages.validity import Validity
 
@@ -116,6 +119,10 @@ def pipeline_session(
     kafka = any(isinstance(stream, config.Kafka) for stream in settings.streams.values())
     if kafka and not options.keys() & {"spark.jars", "spark.jars.packages"}:
         options["spark.jars"] = ",".join(map(str, kafka_connector()))
+    elif kafka:
+        import pyspark
+
+        warn_of_connector(pyspark.__version__, options)
     quick = once or settings.trigger.once
     master = master or settings.spark.master
     return session(app="twigcast", master=master, cores=cores, ui=ui, quick=quick, log=log, settings=options)
@@ -160,6 +167,7 @@ class Run:
         settings, state = self.settings, self.settings.state
         check(settings)
         warn(settings)
+        check_kafka(settings)
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
             store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
@@ -170,8 +178,10 @@ class Run:
             self.runner = Runner(settings, store)
             self._stack = stack
             self.spark = spark = self._session()
-            ship = None if _is_local(spark) else spark.sparkContext.addFile
-            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=settings.limits.limits(), ship=ship)
+            check_workers(spark.sparkContext)
+            files = files_of(spark.sparkContext)
+            limits = settings.limits.limits()
+            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=limits, files=files)
             with coming(spark, self.live.first_base if len(store) >= MANY else None):
                 self.live.current()  # now, so that what is wrong with the store is known before anything runs
             most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
@@ -217,6 +227,7 @@ class Run:
             for stream in self.streams.values():
                 stream.stopping.set()
             self.correlations.stopping.set()
+            self.correlations.end()
             for query in queries:
                 _stop(query)
 
@@ -366,7 +377,3 @@ def _stop(query: StreamingQuery) -> None:
 
     with suppress(PySparkException, Py4JError, OSError):
         query.stop()
-
-
-def _is_local(spark: SparkSession) -> bool:
-    return (spark.sparkContext.master or "").startswith("local")

@@ -21,6 +21,7 @@ from twigcast.delivery.files import claimed
 from twigcast.delivery.runner import PATIENCE, Runner
 from twigcast.errors import OptionError
 from twigcast.spark.live import LiveSet
+from twigcast.spark.serve import files_of
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
 from twigcast.spark.sources.table import load
 from twigcast.spark.stages.archive import SCHEMA_SQL, archived_streams
@@ -93,14 +94,13 @@ def replay(
         names = {stream: f"{stream}.replay-{stamp}" for stream in wanted.streams or known}
         logs = {name: stack.enter_context(Log(settings.state.log, of).claimed()) for name, of in names.items()}
         session = spark()
-        ship = None if (session.sparkContext.master or "").startswith("local") else session.sparkContext.addFile
         subscriptions = LiveSet(
             store,
             settings.state.path / "replay" / stamp,
             shards=settings.spark.shards,
             limits=settings.limits.limits(),
             only=wanted.subscription,
-            ship=ship,
+            files=files_of(session.sparkContext),
         )
         for stream, log in logs.items():
             for number, files in enumerate(_pieces(archive / stream)):

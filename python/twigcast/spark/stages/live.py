@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from twigcast.engine import Engine
 from twigcast.spark.stages.preload import preloaded
+from twigcast.spark.stages.shared import SharedFile, keep, open_shared
 
 KEPT = 2
 """Engines of one shard that a worker keeps: two streams may be at two versions for the length of a micro-batch."""
@@ -36,15 +36,18 @@ CHANGED_TRAITS = pa.schema([("number", pa.uint32()), *TRAITS])
 class File(NamedTuple):
     """A published pair of files: the engine's part and the traits."""
 
-    engine: str
-    traits: str
+    engine: SharedFile
+    traits: SharedFile
     version: int
     """The engine's version that it leads to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Version:
-    """One state of a shard's subscriptions: all that travels to a task."""
+    """One state of a shard's subscriptions: all that travels to a task.
+
+    The driver keeps the files of a version as long as its object exists there.
+    """
 
     base: File
     deltas: tuple[File, ...] = ()
@@ -126,6 +129,9 @@ def held_at(version: Version) -> Held:
             _held.popitem(last=False)
     _held.move_to_end(best)
     held = _held[best]
+    for file in version.files:
+        keep(file.engine)
+        keep(file.traits)
     try:
         _advance(held, version)
     except BaseException:
@@ -135,32 +141,27 @@ def held_at(version: Version) -> Held:
 
 
 def _open(base: File) -> Held:
-    engine = preloaded(base.engine) or Engine.open(local_file(base.engine))
-    opened.append(base.engine)
+    engine = preloaded(base.engine) or open_shared(base.engine, Engine.open)
+    opened.append(base.engine.path)
     return Held(engine, Traits(_read(base.traits)), base, base.version)
 
 
 def _advance(held: Held, version: Version) -> None:
     done = [file.version for file in version.files].index(held.version)
     for delta in version.files[done + 1 :]:
-        held.engine.apply(local_file(delta.engine))
+        open_shared(delta.engine, held.engine.apply)
         held.traits.change(_read(delta.traits))
         held.version = delta.version
-        applied.append(delta.engine)
+        applied.append(delta.engine.path)
 
 
-def _read(path: str) -> pa.Table:
-    with pa.memory_map(local_file(path)) as file:
+def _read(file: SharedFile) -> pa.Table:
+    return open_shared(file, _mapped)
+
+
+def _mapped(path: str) -> pa.Table:
+    with pa.memory_map(path) as file:
         return pa.ipc.open_file(file).read_all()
-
-
-def local_file(path: str) -> str:
-    """Where this machine has a published file: as the driver named it, or where Spark has copied it to."""
-    if Path(path).exists():
-        return path
-    from pyspark import SparkFiles
-
-    return str(SparkFiles.get(Path(path).name))
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

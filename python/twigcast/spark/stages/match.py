@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from twigcast.engine import Engine
 from twigcast.errors import OptionError
+from twigcast.spark.stages.messages import check_messages
 from twigcast.spark.stages.outcome import Outcome, outcomes
 from twigcast.spark.stages.payload import payloads
 from twigcast.spark.stages.preload import preloading
@@ -90,10 +91,13 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
     """
     from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-    for name in (id, xml):
-        if name not in messages.columns:
-            have = ", ".join(messages.columns)
-            raise OptionError("no-such-column", f"the messages have no column {name!r}", hint=f"they have: {have}")
+    check_messages(messages, id, xml)
+    if not isinstance(engine, (Engine, Snapshot, str, Path)):
+        raise OptionError(
+            "bad-engine",
+            f"subscriptions must be an Engine, a Snapshot or the path of a snapshot, not {type(engine).__name__}",
+            hint='engine = Engine(); engine.add("/a"); match(messages, engine)',
+        )
     pair = messages.select(messages[id].alias("id"), messages[xml].alias("xml"))
     if not isinstance(pair.schema["xml"].dataType, (BinaryType, StringType)):
         found = pair.schema["xml"].dataType.simpleString()
@@ -117,7 +121,7 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
         ]
     )
     # What was published is for more than one job: worth a daemon that keeps it.
-    with preloading(spark.sparkContext, snapshot.path if isinstance(engine, Snapshot) else None):
+    with preloading(spark.sparkContext, snapshot.file if isinstance(engine, Snapshot) else None):
         return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
 
 

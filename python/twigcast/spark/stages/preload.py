@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from twigcast.engine import Engine
+from twigcast.spark.stages.shared import SharedFile, is_local, open_shared
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -38,19 +39,19 @@ building = threading.Lock()
 
 
 @contextmanager
-def preloading(context: SparkContext, path: str | None) -> Iterator[None]:
-    """Stages that are built inside run in workers which share this snapshot, if the session has our daemon."""
-    if path is None or _size(path) < WORTH or not _is_ours(context):
+def preloading(context: SparkContext, file: SharedFile | None) -> Iterator[None]:
+    """Have the stages that are built inside run in workers which share this snapshot, if the session has our daemon."""
+    if file is None or _size(file.path) < WORTH or not _is_ours(context):
         yield
         return
-    with _named(context, path):
+    with _named(context, file):
         yield
 
 
 @contextmanager
-def _named(context: SparkContext, path: str) -> Iterator[None]:
+def _named(context: SparkContext, file: SharedFile) -> Iterator[None]:
     with building:
-        context.environment[VARIABLE] = path
+        context.environment[VARIABLE] = file.to_text()
         try:
             yield
         finally:
@@ -58,16 +59,16 @@ def _named(context: SparkContext, path: str) -> Iterator[None]:
 
 
 @contextmanager
-def coming(spark: SparkSession, path: str | None) -> Iterator[None]:
-    """While a large snapshot is made and written to ``path``, inside, its daemon starts and waits for it."""
+def coming(spark: SparkSession, file: SharedFile | None) -> Iterator[None]:
+    """Start the daemon of a large snapshot while the snapshot is written, inside; the daemon waits for it."""
     context = spark.sparkContext
-    if path is None or not _is_ours(context) or not (context.master or "").startswith("local"):
+    if file is None or not _is_ours(context) or not is_local(context):
         yield
         return
-    mark = Path(path + COMING)
+    mark = Path(file.path + COMING)
     mark.touch()
     try:
-        with _named(context, path):
+        with _named(context, file):
             # One task: it waits with the daemon, and the other cores have other things to do.
             frame = spark.range(1, numPartitions=1).mapInArrow(_nothing, "id long")
         threading.Thread(target=_run, args=(frame,), name="twigcast-daemon", daemon=True).start()
@@ -96,21 +97,23 @@ def _is_ours(context: SparkContext) -> bool:
     return context.getConf().get("spark.python.daemon.module") == DAEMON
 
 
-def preload(path: str) -> None:
-    """In the daemon, before it forks."""
+def preload(file: SharedFile) -> None:
+    """Open a snapshot in the daemon, before it forks."""
     pa.array([0])  # imports pandas, where there is one: each worker would do that for itself
     parent = os.getppid()
-    while Path(path + COMING).exists() and not Path(path).exists() and os.getppid() == parent:
+    while Path(file.path + COMING).exists() and not Path(file.path).exists() and os.getppid() == parent:
         time.sleep(0.02)
-    # Spark copies files for a machine without the driver's disk to where the executor, and hence its daemon, runs.
-    engine = Engine.open(path if Path(path).exists() else Path(path).name)
+    engine = open_shared(file, Engine.open)
     engine.numbers([])  # ids as Python objects: else each worker makes its own when the first delta comes
     engine.match(b"<a/>")  # likewise what the first message settles
-    _here[path] = engine
+    _here[file.path] = engine
     gc.collect()
     gc.freeze()  # or a worker's collector would write to every object
 
 
-def preloaded(path: str) -> Engine | None:
-    """The engine of a snapshot that was here before this worker was. It is given once: who has it may change it."""
-    return _here.pop(path, None)
+def preloaded(file: SharedFile) -> Engine | None:
+    """Return the engine of a snapshot that the daemon opened before it forked this worker, or None.
+
+    It is given once: who has it may change it.
+    """
+    return _here.pop(file.path, None)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from twigcast.errors import OptionError
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.engine import RelationalEngine
 from twigcast.relational.worker import Shredding
 from twigcast.spark.published import Published, match_tables
 from twigcast.spark.rules import RuleTables
 from twigcast.spark.stages.match import REJECT, Matched
+from twigcast.spark.stages.messages import check_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,10 +74,7 @@ def _match(messages: DataFrame, rules: Rules, id: str, xml: str) -> tuple[Matche
     """And what Spark keeps for it."""
     from pyspark.sql import functions as f
 
-    for name in (id, xml):
-        if name not in messages.columns:
-            have = ", ".join(messages.columns)
-            raise OptionError("no-such-column", f"the messages have no column {name!r}", hint=f"they have: {have}")
+    check_messages(messages, id, xml)
     spark = messages.sparkSession
     event = f.monotonically_increasing_id().alias("event_id")
     # kept, so that an event has one number whoever reads it

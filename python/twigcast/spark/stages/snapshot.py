@@ -1,12 +1,11 @@
-"""Shipping a compiled set of subscriptions to the workers: as a file, opened once per worker process.
+"""A compiled set of subscriptions on its way to the workers: as a file, opened once per worker process.
 
-The file lies in a folder under the checksum of its content, so a worker can tell by its name whether it has it open.
+The file is named after the checksum of its content, so that a worker can tell by its name whether it has it open.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import shutil
 import tempfile
 import uuid
@@ -17,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twigcast.engine import Engine
+from twigcast.errors import OptionError
+from twigcast.spark.serve import LOCAL, checksum_of, files_of
 from twigcast.spark.stages.preload import preloaded
+from twigcast.spark.stages.shared import SharedFile, open_shared
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -32,7 +34,13 @@ class Snapshot:
     """A published snapshot: all that travels to a task."""
 
     version: str
-    path: str
+    """The checksum of the content."""
+    file: SharedFile
+
+    @property
+    def path(self) -> str:
+        """Where the driver has it."""
+        return self.file.path
 
 
 def publish(
@@ -40,8 +48,8 @@ def publish(
 ) -> Snapshot:
     """Put a snapshot where every worker can open it.
 
-    ``folder`` must be on the same machine in local mode; it is a temporary one, deleted at exit, unless given. With the
-    ``context`` of a cluster the file is handed to Spark, which copies it to each machine once.
+    ``folder`` is a temporary one, deleted at exit, unless given. With the ``context`` of a cluster, machines that do
+    not see the folder fetch the snapshot from the driver, once each.
     """
     folder = folder or _temporary_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,17 +57,27 @@ def publish(
     fresh = folder / f".{uuid.uuid4().hex}.tmp"
     try:
         if isinstance(engine, (str, Path)):
-            shutil.copyfile(engine, fresh)
+            _copy(Path(engine), fresh)
         else:
             engine.save(fresh)
-        version = _checksum(fresh)
+        version = checksum_of(fresh)
         path = folder / (version + SUFFIX)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
-    if context is not None and not (context.master or "").startswith("local"):
-        context.addFile(str(path))
-    return Snapshot(version, str(path.resolve()))
+    files = LOCAL if context is None else files_of(context)
+    return Snapshot(version, files.share(path.resolve()))
+
+
+def _copy(snapshot: Path, fresh: Path) -> None:
+    try:
+        shutil.copyfile(snapshot, fresh)
+    except OSError as error:
+        raise OptionError(
+            "no-such-snapshot",
+            f"the snapshot {str(snapshot)!r} cannot be read: {error.strerror}",
+            hint="give the path of a file that Engine.save wrote",
+        ) from error
 
 
 _open: OrderedDict[str, Engine] = OrderedDict()
@@ -74,29 +92,13 @@ def engine_of(snapshot: Snapshot) -> Engine:
     """
     engine = _open.get(snapshot.version)
     if engine is None:
-        engine = preloaded(snapshot.path) or Engine.open(_local_path(snapshot))
+        engine = preloaded(snapshot.file) or open_shared(snapshot.file, Engine.open)
         opened.append(snapshot.version)
         _open[snapshot.version] = engine
         while len(_open) > KEPT:
             _open.popitem(last=False)
     _open.move_to_end(snapshot.version)
     return engine
-
-
-def _local_path(snapshot: Snapshot) -> str:
-    if Path(snapshot.path).exists():
-        return snapshot.path
-    from pyspark import SparkFiles
-
-    return SparkFiles.get(Path(snapshot.path).name)
-
-
-def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import pickle
+import uuid
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import NamedTuple
 
 from twigcast.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
+from twigcast.spark.serve import Files
+from twigcast.spark.stages.shared import SharedFile, open_shared
 
 
 class Standing(NamedTuple):
@@ -72,21 +75,21 @@ def spread(standing: Iterable[Standing | Ready], buckets: int) -> tuple[tuple[St
 class Shipped:
     """Correlations in files, one for each bucket."""
 
-    files: tuple[str, ...]
+    files: tuple[SharedFile, ...]
 
     @classmethod
-    def write(cls, folder: Path, buckets: Sequence[Sequence[Standing | Ready]]) -> Shipped:
-        files = []
+    def write(cls, folder: Path, buckets: Sequence[Sequence[Standing | Ready]], files: Files) -> Shipped:
+        """Write the correlations to a folder, under names that are used once."""
+        run = uuid.uuid4().hex
+        shared = []
         for number, some in enumerate(buckets):
-            # a name of its own, for on other machines all lie in one folder
-            path = folder / f"{folder.name}-{number}.correlations"
+            path = folder / f"{run}-{number}.correlations"
             path.write_bytes(pickle.dumps(tuple(some), pickle.HIGHEST_PROTOCOL))
-            files.append(str(path))
-        return cls(tuple(files))
+            shared.append(files.share(path))
+        return cls(tuple(shared))
 
     def __getitem__(self, bucket: int) -> tuple[Standing | Ready, ...]:
-        path = self.files[bucket]
-        data = Path(path if Path(path).exists() else Path(path).name).read_bytes()
+        data = open_shared(self.files[bucket], lambda path: Path(path).read_bytes())
         collecting = gc.isenabled()
         gc.disable()  # of so many new objects none is garbage, and looking for it takes most of the time
         try:
