@@ -319,6 +319,35 @@ def test_an_outbox_that_is_full_makes_the_log_wait(tmp_path: Path, monkeypatch: 
     assert hooks.ids == ids
 
 
+def test_a_slow_target_does_not_keep_the_deliveries_of_others_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twigcast.delivery.sinks.webhook.MOST_QUEUED", 15)
+    monkeypatch.setattr("twigcast.delivery.sinks.webhook.MOST_COUNTED", 10)
+    released = threading.Event()
+
+    def answer(request: Any) -> int:
+        if request.path == "/slow":
+            released.wait(20)
+        return 200
+
+    with serving(answer) as hooks:
+        base = hooks.url.removesuffix("/hook")
+        store = Store({who: {"webhook": {"url": f"{base}/{who}"}} for who in ("slow", "quick")})
+        settings = hook_settings(tmp_path, None, timeout=30)
+        for number in range(3):
+            commit(settings, number, [(f"m{number}-{n}", "q", "slow") for n in range(20)])
+        commit(settings, 3, [("m", "q", "quick")])
+        with Runner(settings, store) as runner:
+            until = time.time() + 15
+            while not hooks.accepted and time.time() < until:
+                time.sleep(0.02)
+            first = [request.path for request in hooks.accepted]
+            released.set()
+            assert runner.drain()
+    assert first == ["/quick"] and len(hooks.ids) == 61
+
+
 @pytest.mark.parametrize(
     ("url", "header"),
     [

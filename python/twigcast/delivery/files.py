@@ -77,9 +77,10 @@ def identity_file(folder: Path) -> Path:
 def read_identity(folder: Path) -> str | None:
     """Return the id of a state folder; None for one that no run has completed yet, or that has no identity file."""
     try:
-        return str(read_record(identity_file(folder), hint="delete it: the next run writes it again")["state"])
+        found = read_record(identity_file(folder), hint="delete it: the next run writes it again").get("state")
     except FileNotFoundError:
         return None
+    return None if found is None else str(found)
 
 
 def write_identity(folder: Path, state: str) -> None:

@@ -218,7 +218,7 @@ class Log:
         ledger = {
             "batch": batch, "previous": self.last if self._latest is None else self._latest, "version": version,
             "time": time.time(), "counts": asdict(counts), "parts": parts, "bytes": sizes,
-            "state": read_identity(self.folder.parent.parent),
+            "state": self._state,
         }  # fmt: skip
         write_record(self._ledger(batch), ledger)
         self._latest = batch
@@ -272,8 +272,7 @@ class Log:
         """
         upto = min(upto, self.last)
         if upto > self.forgotten:
-            state = read_identity(self.folder.parent.parent)
-            write_record(self.folder / _FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": state})
+            write_record(self.folder / _FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": self._state})
             self._drop(upto)
 
     def check(self, state: str) -> None:
@@ -328,6 +327,11 @@ class Log:
                 shutil.rmtree(self._folder(number), ignore_errors=True)
         for stray in self.folder.glob(f".*{FRESH}"):
             stray.unlink(missing_ok=True)
+
+    @property
+    def _state(self) -> str | None:
+        """The id of the state folder, if the log is in one."""
+        return read_identity(self.folder.parents[1]) if self.folder.parent.name == "log" else None
 
     def _folder(self, batch: int) -> Path:
         return self.folder / f"batch-{batch:08d}"

@@ -155,10 +155,10 @@ class Outbox:
         )
         return None if row["since"] is None else (row["since"], row["attempts"], str(row["error"]))
 
-    def targets(self, sink: str) -> dict[str, float]:
-        """When each target that something waits for is next to be tried."""
-        rows = self.database.rows("SELECT target, min(next) AS next FROM queue WHERE sink = ? GROUP BY target", (sink,))
-        return {row["target"]: row["next"] for row in rows}
+    def targets(self, sink: str) -> dict[str, tuple[float, int]]:
+        """Return, for each target that deliveries wait for, when it is next to be tried and how many wait."""
+        query = "SELECT target, min(next) AS next, count(*) AS waiting FROM queue WHERE sink = ? GROUP BY target"
+        return {row["target"]: (row["next"], row["waiting"]) for row in self.database.rows(query, (sink,))}
 
     def due(self, sink: str, target: str, now: float, limit: int, busy: Sequence[int] = ()) -> list[Waiting]:
         """Deliveries to a target whose time has come, the longest waiting first, but for the ``busy`` ones."""

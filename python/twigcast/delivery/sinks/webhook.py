@@ -35,6 +35,11 @@ logger = logging.getLogger(__name__)
 
 MOST_QUEUED = 50_000
 """With so many waiting, further batches stay in the log."""
+MOST_COUNTED = 1_000
+"""Of one subscriber's deliveries that wait, so many count for ``MOST_QUEUED``: a slow target must not keep the
+deliveries of others in the log."""
+MOST_STORED = 20 * MOST_QUEUED
+"""So many may wait in any case: a database with more is slow."""
 UNSENDABLE = "the URL, the secret or a header is not one that can be sent"
 """In the place of the error's own text, which may repeat the value of a header."""
 _TICK = 0.5
@@ -94,7 +99,8 @@ class WebhookSink(Sink):
         self._pool = ThreadPoolExecutor(slots.MOST_CALLS, f"webhook-{name}")
         self._thread = threading.Thread(target=self._run, name=f"webhook-{name}", daemon=True)
         self._stopping = False
-        self._queued = 0
+        self._queued: dict[str, int] = {}
+        """How many deliveries wait, by target."""
         if settings.url is not None:
             self._shared_target(settings.url)  # a secret that cannot be had is told at the start
 
@@ -113,7 +119,10 @@ class WebhookSink(Sink):
 
     @property
     def ready(self) -> bool:
-        return self._queued < MOST_QUEUED
+        queued = self._queued
+        # The empty key is the sink's own URL. Its deliveries all count, or a single target would fill the database.
+        counted = sum(count if not key else min(count, MOST_COUNTED) for key, count in list(queued.items()))
+        return counted < MOST_QUEUED and sum(list(queued.values())) < MOST_STORED
 
     @property
     def waiting(self) -> int:
@@ -134,8 +143,9 @@ class WebhookSink(Sink):
     def _run(self) -> None:
         while not self._stopping:
             try:
-                self._next = self._outbox.targets(self.name)
-                self._queued = self._outbox.queued(self.name)
+                waiting = self._outbox.targets(self.name)
+                self._next = {key: when for key, (when, _) in waiting.items()}
+                self._queued = {key: count for key, (_, count) in waiting.items()}
                 self._settle()
                 self._turn()
             except Exception:  # the outbox may be on a full disk; this thread must outlive that
@@ -243,8 +253,10 @@ class WebhookSink(Sink):
             done += [waiting.id for waiting, _, _ in dead]
         if done or later:
             self._outbox.settle(done, later)
-            self._queued -= len(done)
+        gone = set(done)
         for result in results:
+            if result.waiting.id in gone and result.target in self._queued:
+                self._queued[result.target] -= 1
             self._targets[result.target].busy.discard(result.waiting.id)
             self._next[result.target] = now
         self._unsettled = []
