@@ -25,10 +25,11 @@ from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
-from twigcast.lang.xpath import parse
+from twigcast.lang.xpath import DIALECTS as DIALECTS
+from twigcast.lang.xpath import check_dialect, parse
 from twigcast.limits import Limits
-from twigcast.pattern import LinearPath, Reason, Residual, Step
-from twigcast.plan.access import ANYWAY
+from twigcast.pattern import LinearPath, Reason, Residual
+from twigcast.plan.access import ANYWAY, NOWHERE
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import PREDICATES, Plan
@@ -50,12 +51,10 @@ from twigcast.transform.templates import Prepared, Templates
 _LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
-DIALECTS = ("w3c", "tian")
 _Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
 
-# The place of a transform among the filters: a path that leads nowhere, since a text node has no children.
-_NOWHERE = (Step("child", "text", None, None), Step("child", "element", None, None))
-NEVER = Template(Plan((ValuePath(_NOWHERE),), None, ()), (), kept=True)
+# The place of a transform among the filters.
+NEVER = Template(Plan((NOWHERE,), None, ()), (), kept=True)
 
 # Steps of a transform's path; libxml2 gives up at some thousands.
 MAX_STEPS = 1000
@@ -283,9 +282,8 @@ class Engine:
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
         if s.deliver_empty is not False:
             check_deliver_empty(s.deliver_empty, is_transform=False)
-        if s.dialect not in DIALECTS:
-            hint = f"the dialects are {', '.join(DIALECTS)}"
-            raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
+        if s.dialect != "w3c":
+            check_dialect(s.dialect)
         if s.result != "match":
             check_result(s.result)
         if not s.namespaces and not s.default_namespace and s.dialect == "w3c":

@@ -62,7 +62,7 @@ def test_the_caret_is_under_the_right_line_of_a_long_query() -> None:
         ("substring(a)", "wrong-arity", "2 or 3 arguments, not 1", "substring(a)", None),
         ("string(a, b)", "wrong-arity", "at most 1 argument, not 2", "string(a, b)", None),
         ("new:a", "undeclared-prefix", "'new' is not declared", "new", "did you mean 'news'?"),
-        ("//x:a", "undeclared-prefix", "'x' is not declared", "x", "namespaces={'x': 'http://...'}"),
+        ("//x:a", "undeclared-prefix", "'x' is not declared", "x", "namespaces={'x': 'URI'}"),
         ("//a[@x:*]", "undeclared-prefix", "'x' is not declared", "x", "{uri}*"),
         ("$x = 1", "variable", "$x is a variable", "$x", "put the value itself"),
         ("for $i in a return b", "variable", "$i is a variable", "$i", "'for' belongs to a later XPath"),

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from twigcast.errors import QueryError, Span
+from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS, LATER_XPATH
 from twigcast.lang.lexer import Token
@@ -24,11 +25,23 @@ _WORD_OPERATORS = {
     "in": "=",
     "xor": "!= between boolean(a) and boolean(b)",
 }
+OPERATORS = ("and", "or", "div", "mod")
+_LINKS = {"JOIN": "JOIN", "join": "JOIN", "FOLLOWED": "FOLLOWED BY", "followed": "FOLLOWED BY"}
+_NODE_TESTS = ("text", "node", "comment", "processing-instruction")
 _LATER_OPERATORS = frozenset(("to", "intersect", "except", "instance", "cast", "castable", "treat", "return", "then"))
 
 
-def unexpected(source: str, tokens: Sequence[Token], at: int, wanted: str, brackets: Sequence[Token]) -> QueryError:
-    """The token at ``at`` does not fit; ``brackets`` are those still open, outermost first."""
+def unexpected(
+    source: str,
+    tokens: Sequence[Token],
+    at: int,
+    wanted: str,
+    brackets: Sequence[Token],
+    keywords: Sequence[str] = OPERATORS,
+) -> QueryError:
+    """Return the error for the token at ``at``, which does not fit. ``brackets`` are those still open, outermost first.
+
+    ``keywords`` are the words that may stand after an operand, in case one of them is misspelt."""
     token = tokens[at]
     before = tokens[at - 1] if at else None
     after = tokens[at + 1] if at + 1 < len(tokens) else token
@@ -68,10 +81,24 @@ def unexpected(source: str, tokens: Sequence[Token], at: int, wanted: str, brack
     return QueryError(
         "unexpected-token",
         f"found {token.text!r} where {wanted} should be",
-        hint=_guess(token, before, wanted, brackets),
+        hint=_misspelling(token, before, keywords) or _guess(token, before, wanted, brackets),
         source=source,
         span=token.span,
     )
+
+
+def _misspelling(token: Token, before: Token | None, keywords: Sequence[str]) -> str | None:
+    """Return a hint if a name stands where a keyword should, and is like one."""
+    if token.kind != "name" or before is None:
+        return None
+    if before.text in ("not", "NOT"):
+        return f"write not({token.text})"
+    if before.kind not in ("name", "literal", "number", "wildcard") and before.text not in (")", "]", ".", ".."):
+        return None
+    if token.text in _LINKS:
+        return f"{_LINKS[token.text]} ties two blocks of a correlation: A {_LINKS[token.text]}{{$x = $y, 5 min}} B"
+    found = misspelt(token.text, keywords)
+    return None if found is None or before.end == token.start else f"did you mean {found!r}?"
 
 
 def _guess(token: Token, before: Token | None, wanted: str, brackets: Sequence[Token]) -> str | None:
@@ -135,6 +162,8 @@ def _function_as_step(source: str, token: Token) -> QueryError:
         hint = f"in XPath 1.0 the function goes around the path: {token.text}(path)"
         if FUNCTIONS[token.text].least > 1 or token.text == "not":
             hint = f"in XPath 1.0 a function goes into a predicate: [{token.text}(...)]"
+    elif (near := misspelt(token.text, _NODE_TESTS)) is not None:
+        hint = f"did you mean {near}()?"
     else:
         hint = LATER_XPATH.get(token.text, "the node tests are text(), node(), comment(), processing-instruction()")
     return QueryError(
@@ -149,7 +178,7 @@ def unknown_function(source: str, token: Token) -> QueryError:
     elif ":" in name or name.startswith("{"):
         hint = "extension functions are not supported; the core functions of XPath 1.0 have no prefix"
     else:
-        close = difflib.get_close_matches(name.lower(), FUNCTIONS, 1)
+        close = difflib.get_close_matches(name.lower(), [*FUNCTIONS, *_NODE_TESTS], 1)
         hint = f"did you mean {close[0]}()?" if close else "the functions are " + ", ".join(sorted(FUNCTIONS))
     return QueryError("unknown-function", f"there is no function {name}()", hint=hint, source=source, span=token.span)
 

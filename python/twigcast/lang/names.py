@@ -67,12 +67,11 @@ class Scope:
         if prefix == "xml":
             return XML_NAMESPACE, local
         close = difflib.get_close_matches(prefix, self.namespaces, 1)
+        declare = f"--ns {prefix}=URI (in Python: namespaces={{{prefix!r}: 'URI'}})"
         raise QueryError(
             "undeclared-prefix",
             f"the prefix {prefix!r} is not declared",
-            hint=f"did you mean {close[0]!r}?"
-            if close
-            else f"declare it: namespaces={{{prefix!r}: 'http://...'}}, or write {{uri}}{local}",
+            hint=f"did you mean {close[0]!r}?" if close else f"declare it: {declare}, or write {{uri}}{local}",
             source=source,
             span=Span(span.start, span.start + len(prefix)),
         )

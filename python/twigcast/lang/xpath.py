@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.lang import ast, blame
@@ -39,12 +39,21 @@ def parse(
     ``default_ns`` is the namespace of unprefixed element names. In the dialect ``tian``, a leading ``/`` or ``//``
     inside a predicate starts at the context node (SEMANTICS 1).
     """
-    if dialect not in DIALECTS:
-        raise OptionError("bad-dialect", f"there is no dialect {dialect!r}", hint="one of: " + ", ".join(DIALECTS))
+    check_dialect(dialect)
     return Parser(source, Scope(namespaces or {}, default_ns or ""), relative_roots=dialect == "tian").parse()
 
 
+def check_dialect(dialect: object) -> None:
+    """Raise OptionError for a dialect that does not exist."""
+    if dialect not in DIALECTS:
+        hint = f"the dialects are {', '.join(DIALECTS)}"
+        raise OptionError("unknown-dialect", f"there is no dialect {dialect!r}", hint=hint)
+
+
 class Parser:
+    keywords: Sequence[str] = blame.OPERATORS
+    """The words that may stand after an operand."""
+
     def __init__(
         self, source: str, scope: Scope, *, relative_roots: bool = False, tokens: list[Token] | None = None
     ) -> None:
@@ -72,7 +81,7 @@ class Parser:
         return QueryError(code, text, hint=hint, source=self.source, span=span)
 
     def unexpected(self, wanted: str) -> QueryError:
-        return blame.unexpected(self.source, self.tokens, self.at, wanted, self.open)
+        return blame.unexpected(self.source, self.tokens, self.at, wanted, self.open, self.keywords)
 
     def since(self, start: int) -> Span:
         """From ``start`` to the end of the last token taken: the parentheses of operands are part of the whole."""

@@ -30,6 +30,8 @@ from twigcast.plan.slots import Slot
 
 # Any message has a root element.
 ANYWAY = ValuePath((Step("child", "element"),))
+# No message has it: a text node has no children.
+NOWHERE = ValuePath((Step("child", "text"), Step("child", "element")))
 
 _EQUAL_STRING, _EQUAL_NUMBER, _PATH = 1.0, 2.0, 100.0
 

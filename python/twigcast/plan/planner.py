@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from twigcast.frozen import quick
 from twigcast.pattern import (
+    FALSE,
     TRUE,
     Compiled,
     Node,
@@ -18,7 +19,7 @@ from twigcast.pattern import (
     Structural,
     Twig,
 )
-from twigcast.plan.access import ANYWAY, MAX_GUARDS, access, guards, needs
+from twigcast.plan.access import ANYWAY, MAX_GUARDS, NOWHERE, access, guards, needs
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
@@ -67,6 +68,8 @@ def plan(compiled: Compiled, predicates: str = PREDICATES[0]) -> Plan:
         case Structural(path):
             trunk = Twig(tuple(map(Node, path.steps)))
             return Plan((ValuePath(path.steps),), None, (), selects=(Selection(TRUE, trunk),))
+        case Pattern(condition, selects) if condition == FALSE:
+            return Plan((NOWHERE,), None, (), selects=selects)
         case Pattern(condition, selects, pick):
             return _pattern(condition, predicates, None, selects, pick)
         case Residual(None):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from twigcast.engine import DIALECTS, Subscription
+from twigcast.engine import Subscription
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
+from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import is_correlation
 from twigcast.relational import compile as compiling
 from twigcast.relational import reference as references
@@ -28,9 +29,7 @@ class Compiler:
         """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
         if not isinstance(s.query, str):
             raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
-        if s.dialect not in DIALECTS:
-            hint = f"the dialects are {', '.join(DIALECTS)}"
-            raise OptionError("unknown-dialect", f"there is no dialect {s.dialect!r}", hint=hint)
+        check_dialect(s.dialect)
         check_result(s.result)
         if s.result != "match":
             hint = "the relational engine tells which messages match; leave the result out"

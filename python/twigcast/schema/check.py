@@ -1,5 +1,7 @@
-"""Can a subscription ever match, given the schema of the messages? If not, its subscriber is told at once: which step
-is to blame, and what could stand there."""
+"""Find queries that no valid message can match, with the step to blame and what the schema allows in its place.
+
+What no message at all can match is found by ``twigcast.lang.unsatisfiable``, without a schema; it is asked first.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,16 @@ from collections.abc import Mapping
 
 from twigcast.constructor import Transform
 from twigcast.errors import QueryError, Span
+from twigcast.lang import unsatisfiable
 from twigcast.lang.compile import compile_query
 from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.never_words import CODE
+from twigcast.lang.xscl import is_correlation
 from twigcast.pattern import Exists, Node, Pattern, Predicate, Residual, Structural, Twig
 from twigcast.schema import Schema
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible, impossible, narrowed, never_true
 
-CODE = "never-matches"
 _LITERAL = re.compile(r""""[^"]*"|'[^']*'""")
 _NAME = re.compile(r"[\w.\-]+")
 
@@ -28,21 +32,24 @@ def check(
     default_namespace: str | None = None,
     dialect: str = "w3c",
 ) -> None:
-    """Raises a QueryError for a query that no valid message matches. Only what is sure is refused."""
+    """Raise QueryError for a query that no valid message matches. Only what is sure is refused."""
     error = never_matches(schema, query, namespaces=namespaces, default_namespace=default_namespace, dialect=dialect)
     if error is not None:
         raise error
 
 
 def never_matches(
-    schema: Schema,
+    schema: Schema | None,
     query: str,
     *,
     namespaces: Mapping[str, str] | None = None,
     default_namespace: str | None = None,
     dialect: str = "w3c",
 ) -> QueryError | None:
-    """The error for a query that no valid message matches; None for one that some may match."""
+    """Return the error for a query that no valid message matches; None for one that some may match."""
+    error = unsatisfiable.never_matches(query, namespaces, default_namespace, dialect=dialect)
+    if error is not None or schema is None or is_correlation(query):
+        return error
     if is_transform(query):
         never, why = _transform(schema.graph, parse_transform(query, namespaces, default_namespace))
     else:

@@ -47,11 +47,6 @@ def impossible(graph: ElementGraph, twig: Twig, start: int | None = None) -> Imp
     return _twig(graph, twig, start, "")[1]
 
 
-def never_holds(graph: ElementGraph, predicate: Predicate, start: int) -> Impossible | None:
-    """Why a condition holds for none of the elements of ``start``."""
-    return narrowed(graph, predicate, start, "")[1]
-
-
 def never_true(graph: ElementGraph, predicate: Predicate) -> tuple[bool, Impossible | None]:
     """Whether a condition on the document holds for no valid message, with the reason where a step is to blame."""
     match predicate:

@@ -20,6 +20,7 @@ from twigcast.constructor import (
     items_of,
 )
 from twigcast.errors import Span
+from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.ast import Expr
 from twigcast.lang.flwr import refusals
@@ -31,6 +32,8 @@ from twigcast.lang.flwr.scanner import WORD, expression, skip_space
 from twigcast.lang.names import Scope
 
 _VARIABLE = re.compile(r"\$(" + WORD.pattern + ")")
+# A word before a variable: for or let, perhaps misspelt.
+_CLAUSE = re.compile(r"(\w+)\s+\$\w+\s*(?:\w+\s|:=)")
 _FLWR = re.compile(r"(?:for|let)\s+\$")
 # Names that XQuery reserves for node tests, so that text() is a path and not a call.
 _TESTS = frozenset(("text", "node", "comment", "processing-instruction"))
@@ -45,6 +48,9 @@ class Clauses(Prolog):
         self.bound = "element"
         self.in_order_by = False
         self.clauses: Callable[[Element], Transform] | None = None
+        # The syntax trees of the for and where clauses, for those who judge them.
+        self.binding_path: ast.LocationPath | None = None
+        self.condition: Expr | None = None
 
     # -- the whole
 
@@ -87,6 +93,9 @@ class Clauses(Prolog):
             self.flwr()
             self.close_brace(opened - 1)
             return [Groups()]
+        clause = _CLAUSE.match(self.source, self.at)
+        if self.node is None and clause is not None and misspelt(clause[1], ("for", "let")):
+            raise self.wanted("'for' or 'let'")
         self.at = opened
         return [self.hole(in_value=False)]
 
@@ -248,7 +257,9 @@ class Clauses(Prolog):
         if self.word("as"):
             raise self.refuse("type", "types are not supported", self.here(), "leave 'as ...' away")
         self.need_word("in")
-        binding = self.paths.binding(self.expression(top=True))
+        bound = self.expression(top=True)
+        binding = self.paths.binding(bound)
+        self.binding_path = bound if isinstance(bound, ast.LocationPath) else None
         if len(set(self.sources)) > 1:
             raise self.refuse("second-source", "there are two sources", self.here(), "a transform sees one message")
         self.bound, self.node = binding.kind, variable
@@ -261,7 +272,8 @@ class Clauses(Prolog):
         if self.word("where"):
             self.space()
             self.refuse_keywords()
-            where = self.paths.condition(self.expression(top=False))
+            self.condition = self.expression(top=False)
+            where = self.paths.condition(self.condition)
         self.later_clauses()
         order = self.order_by()
         self.later_clauses()

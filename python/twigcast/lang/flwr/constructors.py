@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from twigcast.constructor import Attribute, Comment, Content, Copy, Element, Hole, Instruction, Item, Name
 from twigcast.errors import OptionError, QueryError, Span
+from twigcast.hints import misspelt
 from twigcast.lang.flwr.scanner import QNAME, SPACE, WORD, expression, reference, skip_space
 from twigcast.lang.names import XML_NAMESPACE, Scope
 
 MAX_NESTED = 50
 _NAME_START = re.compile(WORD.pattern[: WORD.pattern.index("]") + 1])
+_QUOTED = re.compile("'([a-z]+)")
 _XMLNS = "http://www.w3.org/2000/xmlns/"
 
 
@@ -33,6 +35,9 @@ class Constructors:
             return self.refuse("unexpected-end", f"the query ends where {what} has to follow", self.here(), hint)
         word = rest[0][:20]
         span = Span(self.at, self.at + len(word))
+        near = misspelt(word, _QUOTED.findall(what))
+        if near is not None:
+            hint = f"did you mean {near!r}?"
         return self.refuse("unexpected-token", f"found {word!r} where {what} should be", span, hint)
 
     def here(self) -> Span:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from twigcast.errors import QueryError, Span
 from twigcast.lang import ast
 from twigcast.lang.ast import Expr
+from twigcast.lang.blame import OPERATORS
 from twigcast.lang.flwr.scanner import KEYWORDS
 from twigcast.lang.lexer import Token
 from twigcast.lang.names import Scope
@@ -17,6 +18,7 @@ from twigcast.lang.printer import is_any_depth
 from twigcast.lang.xpath import Parser
 
 SOURCES = frozenset(("doc", "document", "stream"))
+_CLAUSES = ("for", "let", "where", "order", "return", "stable", "ascending", "descending")
 _OF_CONTEXT = frozenset(
     ("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri", "position", "last")
 )
@@ -33,6 +35,8 @@ class Variables:
 
 class ExpressionParser(Parser):
     """``top``: the expression belongs to the ``for`` clause, or to a ``let`` before it, and starts at the message."""
+
+    keywords = (*OPERATORS, *_CLAUSES)
 
     def __init__(self, source: str, tokens: list[Token], scope: Scope, variables: Variables, *, top: bool) -> None:
         super().__init__(source, scope, tokens=tokens)

@@ -16,19 +16,24 @@ from twigcast.lang.flwr import is_transform
 from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
 from twigcast.lang.xscl.parser import XsclParser
+from twigcast.lang.xscl.scanner import misspelt_clause, misspelt_link
 from twigcast.lang.xscl.windows import window_text
 
 # No XPath expression and no transform has one of these outside a string.
 _CLAUSES = re.compile(r"\s*(?:SELECT|FROM)\s+[^\s=!<>|+*/,)\]-]|\s*SELECT\s*[*<$]", re.IGNORECASE)
-_LINK = re.compile(r"\b(?:JOIN|FOLLOWED\s+BY)\s*\{", re.IGNORECASE)
+_LINK = re.compile(r"\b(?:JOIN|FOLLOWED\s+BY)\s*\{|->|[→⟶]|\bAS\s+\$", re.IGNORECASE)
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def is_correlation(source: str) -> bool:
-    """Whether a query is meant to be a correlation, and not a filter or transform."""
+    """Tell whether a text is a correlation, and not a filter or transform (the rule: ``twigcast.lang.kinds``)."""
     if _CLAUSES.match(source):
         return True
-    if "{" not in source or not _LINK.search(source) or is_transform(source):
+    if source[:1] not in ("/", "<") and misspelt_clause(source):
+        return True
+    if "{" in source and not is_transform(source) and misspelt_link(_STRING.sub("''", source)):
+        return True
+    if not _LINK.search(source) or is_transform(source):
         return False
     # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
     return bool(_LINK.search(_STRING.sub("''", source))) or bool(_LINK.search(source.split("'", 1)[0]))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from twigcast.constructor import Element
 from twigcast.correlation import FOLLOWED, JOIN, Block, Correlation, JoinPredicate, Link, Ref, template_paths, with_refs
 from twigcast.errors import QueryError, Span
+from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.flwr.scanner import SPACE, skip_space
 from twigcast.lang.lexer import NCNAME, bad_character
 from twigcast.lang.names import Scope
+from twigcast.lang.never import never
+from twigcast.lang.never_words import Never
+from twigcast.lang.single_values import ANY, DOCUMENT
 from twigcast.lang.xscl.blocks import BlockDraft, BlockParser
-from twigcast.lang.xscl.drafts import Draft
+from twigcast.lang.xscl.drafts import Draft, path_of
 from twigcast.lang.xscl.joins import FLIPPED, JoinParser
 from twigcast.lang.xscl.normal import normalize
-from twigcast.lang.xscl.scanner import scan
+from twigcast.lang.xscl.scanner import misspelt_clause, scan
 from twigcast.lang.xscl.select import SelectParser, resolver
 from twigcast.lang.xscl.windows import window
 
@@ -25,6 +29,7 @@ MAX_BLOCKS = 16
 MAX_PREDICATES = 64
 MAX_VARIABLES = 128
 _WORD = re.compile(NCNAME)
+_KEYWORD = re.compile("[A-Z]{2,}")
 _Comparison = tuple[Draft, str, Draft, Span]
 
 
@@ -38,6 +43,8 @@ class XsclParser:
         self.variables: dict[str, Draft] = {}
         self.block_of: dict[int, int] = {}
         self.links: list[tuple[str, list[_Comparison], int | None]] = []
+        self.never: list[Never] = []
+        """Reasons why no messages can match; the query is a query nevertheless."""
 
     # -- words and errors
 
@@ -49,8 +56,12 @@ class XsclParser:
         if not rest:
             end = len(self.source.rstrip())
             return self.error("unexpected-end", f"the query ends where {what} has to follow", Span(end, end + 1), hint)
-        word = rest[0][:20]
+        found = _WORD.match(self.source, self.at)
+        word = (found[0] if found else rest[0])[:20]
         span = Span(self.at, self.at + len(word))
+        near = misspelt(word, _KEYWORD.findall(what))
+        if near is not None:
+            hint = f"did you mean {'FOLLOWED BY' if near == 'FOLLOWED' else near}?"
         return self.error("unexpected-token", f"found {word!r} where {what} should be", span, hint)
 
     def space(self) -> None:
@@ -85,6 +96,8 @@ class XsclParser:
                 raise self.wanted("FROM")
         elif self.word("FROM"):
             pass
+        elif misspelt_clause(self.source):
+            raise self.wanted("SELECT or FROM")
         elif self.peek() == "" and self.at >= len(self.source):
             raise self.error("empty-query", "the query is empty", Span(0, 1), "write two blocks tied by JOIN{...}")
         self.chain()
@@ -233,7 +246,14 @@ class XsclParser:
             )
         if lasting.start >= lasting.end:
             raise self.error("no-window", "this join has no window", Span(start, start + 1), "end it with ', 5 min}'")
-        self.links.append((kind, tied, window(self.source, lasting, self.windows)))
+        length = window(self.source, lasting, self.windows)
+        if kind == FOLLOWED and length == 0:
+            hint = "write a longer window, or JOIN for messages of the same time"
+            self.never.append(Never("what follows comes later, and the window is 0", lasting, hint))
+        if _exclude_each_other(tied):
+            hint = "a comparison of two variables is about one pair of nodes; remove one of them"
+            self.never.append(Never("these comparisons exclude each other", predicate, hint))
+        self.links.append((kind, tied, length))
 
     # -- the result
 
@@ -244,7 +264,14 @@ class XsclParser:
         blocks: list[Block] = []
         refs: dict[int, Ref] = {}
         for at, draft in enumerate(self.blocks):
-            block, numbers = normalize(self.source, draft)
+            impossible = list(_impossible_paths(draft.first))
+            self.never += impossible
+            try:
+                block, numbers = normalize(self.source, draft)
+            except QueryError as error:
+                if impossible and error.code == "not-a-pattern":  # a path that finds nothing is none either
+                    raise impossible[0].error(self.source) from error
+                raise
             blocks.append(block)
             refs |= {one: Ref(at, number) for one, number in numbers.items()}
         if sum(len(block.variables) for block in blocks) > MAX_VARIABLES:
@@ -262,6 +289,39 @@ class XsclParser:
             drafts = list(self.variables.values())
             select = with_refs(select, lambda ref: refs[id(drafts[ref.variable])])
         return Correlation(tuple(blocks), tuple(links), select, publish)
+
+
+def _impossible_paths(first: Draft) -> Iterator[Never]:
+    """Yield why variables of a block can never be bound."""
+    stack = [first]
+    while stack:
+        draft = stack.pop()
+        if draft.steps:
+            path = path_of(draft.steps, draft.span, absolute=draft.parent is None)
+            found = never(path, DOCUMENT if draft.parent is None else ANY)
+            if found is not None:
+                yield found
+        stack += reversed(draft.children)
+
+
+# How two values may compare: whether they are equal strings, and how their numbers compare (None: one is not a number).
+_RELATIONS = [(same, sign) for same in (True, False) for sign in (-1, 0, 1, None) if not (same and sign in (-1, 1))]
+_HOLDS: dict[str, Callable[[bool, int | None], bool]] = {
+    "=": lambda same, sign: same,
+    "!=": lambda same, sign: not same,
+    "<": lambda same, sign: sign == -1,
+    "<=": lambda same, sign: sign in (-1, 0),
+    ">": lambda same, sign: sign == 1,
+    ">=": lambda same, sign: sign in (0, 1),
+}
+
+
+def _exclude_each_other(tied: list[_Comparison]) -> bool:
+    """Tell whether no two values pass all the comparisons of some pair of variables."""
+    pairs: dict[tuple[int, int], list[str]] = {}
+    for left, op, right, _ in tied:
+        pairs.setdefault((id(left), id(right)), []).append(op)
+    return any(not any(all(_HOLDS[op](*one) for op in ops) for one in _RELATIONS) for ops in pairs.values())
 
 
 def _kind(draft: Draft) -> str:

@@ -8,11 +8,32 @@ from __future__ import annotations
 import re
 
 from twigcast.errors import QueryError, Span
+from twigcast.hints import misspelt
 from twigcast.lang.flwr.scanner import skip_space
 from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, Token, bad_character
 
 VARIABLE = re.compile(rf"(?:(?!->){NCNAME})'*")
 _ARROW = re.compile(r"->|→|⟶")
+
+
+_FIRST = re.compile(rf"\s*({NCNAME})\s+(?:({NCNAME})|\*\s+{NCNAME}|[<$])")
+_BRACES = re.compile(rf"({NCNAME})\s*\{{[^{{}}]*,[^{{}}]*\}}")
+
+
+def misspelt_clause(source: str) -> bool:
+    """Tell whether a text starts with a misspelt SELECT or FROM. No XPath expression starts with two names."""
+    found = _FIRST.match(source)
+    if found is None or found[2] in OPERATOR_NAMES:
+        return False
+    return found[1].upper() not in ("SELECT", "FROM") and misspelt(found[1], ("SELECT", "FROM")) is not None
+
+
+def misspelt_link(source: str) -> bool:
+    """Tell whether a text has a misspelt JOIN{...} or FOLLOWED BY{...}. In XPath no name stands before such braces."""
+    return any(
+        found[1] not in OPERATOR_NAMES and misspelt(found[1], ("JOIN", "BY")) is not None
+        for found in _BRACES.finditer(source)
+    )
 
 
 def variable_at(source: str, at: int) -> tuple[str, int]:
