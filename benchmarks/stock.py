@@ -70,11 +70,13 @@ def quotes(count: int) -> Iterator[Quote]:
 
 
 def interests(count: int) -> Iterator[Interest]:
-    """Each range holds for half of the quotes of its symbol."""
+    """Each bound holds for half of the quotes of its symbol; the price lies between its two bounds for a third."""
     chance = Random("interests").random
     for _ in range(count):
         name, base = symbols()[int(chance() * SYMBOLS)]
-        above, below = (round(base * (0.9 + 0.2 * chance()), 2) for _ in range(2))
+        above, below = sorted(round(base * (0.9 + 0.2 * chance()), 2) for _ in range(2))
+        if above == below:
+            below = round(below + 0.02, 2)
         yield Interest(name, above, below, int(1e6 * chance()), round(10 * chance() - 5, 2))
 
 
