@@ -88,3 +88,23 @@ def test_a_message_has_an_id_that_can_be_told() -> None:
     broker.publish(bytearray(b"<a>1</a>"), id="left", time=1)  # type: ignore[arg-type]
     (match,) = broker.publish(memoryview(b"<b>1</b>"), id=2, time=1)  # type: ignore[arg-type]
     assert match.messages == ("left", 2)
+
+
+def test_a_query_that_never_matches_is_refused_unless_allowed() -> None:
+    broker = Broker(namespaces={"p": "urn:p"})
+    for query in ('//p:item[@d > "2026-01-01"]', "//a[0]", "<r>{ for $a in //a[@b = 1][@b = 2] return $a }</r>"):
+        with pytest.raises(QueryError, match="never-matches"):
+            broker.subscribe(query)
+        broker.subscribe(query, allow_never=True)
+    # an empty outer element is delivered for every message
+    broker.subscribe("<r>{ for $a in //a[@b = 1][@b = 2] return $a }</r>", id="empty", deliver_empty=True)
+    assert [match.subscription for match in broker.publish(b"<a b='1'/>")] == ["empty"]
+
+
+def test_dialects() -> None:
+    broker = Broker()
+    broker.subscribe("/a/b[//c]", id="w3c")
+    broker.subscribe("/a/b[//c]", id="tian", dialect="tian")
+    assert [match.subscription for match in broker.publish(b"<a><b/><c/></a>")] == ["w3c"]
+    with pytest.raises(OptionError, match="unknown-dialect"):
+        broker.subscribe("/a", dialect="tain")

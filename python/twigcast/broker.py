@@ -21,6 +21,9 @@ from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
+from twigcast.lang.names import check_namespaces
+from twigcast.lang.unsatisfiable import NeverMatches
+from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import Selected
@@ -115,6 +118,7 @@ class Broker:
         # filters and transforms that read one stream only
         self._streams: dict[str, Engine] = {}
         self._subscribers: dict[SubscriptionId, str] = {}
+        self._never = NeverMatches()
         self._next_id = 1
         self._published = count(1)
         self._newest = 0
@@ -128,21 +132,28 @@ class Broker:
         subscriber: str | None = None,
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
+        dialect: str = "w3c",
         result: str = "match",
         deliver_empty: bool = False,
         stream: str | None = None,
+        allow_never: bool = False,
     ) -> SubscriptionId:
-        """Leaves a standing query; raises QueryError, with the place, if it cannot be accepted.
+        """Add a subscription and return its id; raise QueryError, with the place, if the query cannot be accepted.
+
+        A query that no message can match is refused (``never-matches``) unless ``allow_never``. ``dialect`` says how a
+        filter is read: ``w3c``, or ``tian``, where a leading / or // in a predicate is relative.
 
         A filter or transform reads every message that is published here, or only those of ``stream``, which may be one
         that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
         its empty outer element where a message binds nothing.
         """
+        if not allow_never:
+            self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
         schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
         if schema is not None and not is_correlation(query) and stream is None:
-            self.engine.check(Subscription("", query, namespaces, default_namespace))
+            self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
             scope = {**self.engine.namespaces, **(namespaces or {})}
-            check(schema, query, namespaces=scope, default_namespace=default_namespace)
+            check(schema, query, namespaces=scope, default_namespace=default_namespace, dialect=dialect)
         with self._lock:
             if id is None:
                 while self._has(self._next_id):
@@ -163,6 +174,7 @@ class Broker:
                     id=id,
                     namespaces=namespaces,
                     default_namespace=default_namespace,
+                    dialect=dialect,
                     result=result,
                     deliver_empty=deliver_empty,
                 )
@@ -171,6 +183,25 @@ class Broker:
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
+
+    def _refuse_never(
+        self,
+        query: str,
+        namespaces: Mapping[str, str] | None,
+        default_namespace: str | None,
+        dialect: str,
+        deliver_empty: bool,
+    ) -> None:
+        if not isinstance(query, str):
+            raise OptionError("bad-query", f"a query is a string, not {type(query).__name__}")
+        check_dialect(dialect)
+        check_namespaces(namespaces, default_namespace)
+        if "$" in query and not isinstance(self.engine, Engine):
+            return  # compares with reference data, which may be anything
+        scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
+        error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
+        if error is not None:
+            raise error
 
     def _has(self, id: SubscriptionId) -> bool:
         return is_id(id) and (id in self.correlations or any(id in e for e in (self.engine, *self._streams.values())))

@@ -10,7 +10,9 @@ from twigcast.decompose import BranchPoint, Decomposition, Star, decompose, star
 from twigcast.engine import Engine, Subscription, _undecided
 from twigcast.errors import Span, caret
 from twigcast.lang.compile import compile_query
+from twigcast.lang.kinds import ambiguity
 from twigcast.lang.printer import to_text
+from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xpath import parse
 from twigcast.pattern import (
     TRUE,
@@ -114,10 +116,17 @@ class Explanation:
     residual: tuple[WhyResidual, ...]
     sharing: Sharing | None
     cost: str
-    """``path``, ``value``, ``pattern``, ``pattern on every message``, ``libxml2 behind a pattern`` or ``libxml2``."""
+    """``none``, ``path``, ``value``, ``pattern``, ``pattern on every message``, ``libxml2 behind a pattern`` or
+    ``libxml2``."""
     cost_why: str
     predicates: str = PREDICATES[0]
     """The strategy: when values are compared."""
+    language: str = "filter (XPath)"
+    """What the text is taken for."""
+    note: str | None = None
+    """What else the text may have been meant for, and how to write that."""
+    never: str | None = None
+    """Why no message can match; None if some may."""
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -125,7 +134,12 @@ class Explanation:
     def sections(self) -> Iterator[tuple[str, list[str]]]:
         """Headings and their lines."""
         yield "query", [self.query]
-        yield "kind", [{"paths": "paths, shared", "pattern": "tree pattern, shared"}.get(self.kind, self._residual())]
+        how = {"paths": "paths, shared", "pattern": "tree pattern, shared"}.get(self.kind, self._residual())
+        yield "kind", [f"{self.language}: {how}", *([self.note] if self.note else [])]
+        if self.never is not None:
+            yield "never", self.never.splitlines()
+            yield "cost", [f"{self.cost}: {self.cost_why}"]
+            return
         yield ("residual" if self.kind == "residual" else "pattern"), [self.pattern]
         for reason in self.residual:
             yield "because", [reason.text, *caret(self.query, Span(reason.start, reason.end))]
@@ -214,6 +228,11 @@ def _explained(
     shape = None if program is None else predicate_text(program, masked=True)
     evaluation, evaluation_why = _evaluation(actual, program)
     cost, cost_why = _cost(actual, access, guards)
+    never = never_matches(s.query, s.namespaces, s.default_namespace, dialect=s.dialect)
+    if never is not None:
+        access, guards = (), ()
+        evaluation, evaluation_why = "none", "it never matches, whatever the message"
+        cost, cost_why = "none", "the query never matches"
     return Explanation(
         query=s.query,
         kind=actual.kind,
@@ -235,6 +254,8 @@ def _explained(
         cost=cost,
         cost_why=cost_why,
         predicates=predicates,
+        note=ambiguity(s.query),
+        never=None if never is None else str(never).partition(": ")[2],
     )
 
 
@@ -317,7 +338,7 @@ def _evaluation(actual: Plan, program: Predicate | None) -> tuple[str, str]:
         how = "one look-up per element" + (", and one for the value of a node at the end of a path" if valued else "")
         return "paths", f"by the path engine: {how}"
     if isinstance(actual.program, Bool):
-        return "none", f"it {'always' if actual.program.value else 'never'} matches, whatever the message"
+        return "none", "it always matches, whatever the message"
     if actual.exact == 0 and all(path.slot is None for path in actual.guards):
         return "paths", "by the path engine: for a message that is reached and has the guards nothing is left to check"
     star = star_of(actual.program)

@@ -1,30 +1,45 @@
-"""A subscription as it is given, before it is compiled, and what may go wrong with one alone."""
+"""A subscription as it is given, before it is compiled, and its format as a JSON object.
+
+The format is the same everywhere: in the files of ``match -s``, ``explain -s``, ``rules load`` and ``chunk -s``, in
+``import`` and ``export``, and in the store. ``fields_of`` reads and checks an object, ``as_object`` makes one. A
+command ignores the keys that it has no use for, such as the subscriber in ``match``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from twigcast.errors import MessageError
-from twigcast.ids import SubscriptionId
+from twigcast.durations import WORDS, duration_text, milliseconds
+from twigcast.errors import MessageError, OptionError
+from twigcast.hints import suggest
+from twigcast.ids import SubscriptionId, is_id
+
+STATES = ("active", "paused")
+# Becomes the name of a folder, and part of a topic's.
+_SUBSCRIBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A standing query, as subscription files and stores hold it."""
+    """A standing query, and how it is read and answered."""
 
     id: SubscriptionId
     query: str
     namespaces: Mapping[str, str] | None = None
     default_namespace: str | None = None
     dialect: str = "w3c"
-    """``tian``: a leading / or // in a predicate is relative to the node it stands at (SEMANTICS 1)."""
+    """How a filter is read. ``tian``: a leading / or // in a predicate is relative to its node (SEMANTICS 1)."""
     result: str = "match"
-    """What ``select`` tells of a match: see ``twigcast.results``."""
+    """What ``select`` gives for a match: see ``twigcast.results``."""
     deliver_empty: bool = False
-    """Of a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
+    """For a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
     stream: str | None = None
-    """Only messages of this stream; an engine has but one, so that is for whoever has several."""
+    """Only messages of this stream. An engine has one stream and does not look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +48,128 @@ class Failure:
 
     id: SubscriptionId
     error: MessageError
+
+
+def fields_of(value: Any, number: int) -> dict[str, Any]:
+    """Check a subscription as a JSON object, and return its fields without those that are null.
+
+    ``number``, the number of the line, stands in for a missing id. ``max_delay`` becomes a number of milliseconds.
+    """
+    if not isinstance(value, dict):
+        raise OptionError("bad-json", 'a subscription is an object such as {"id": 7, "query": "/a/b"}')
+    if not value.keys() <= _KNOWN:
+        unknown = next(key for key in value if key not in _KNOWN)
+        raise OptionError("unknown-key", f"there is no key {unknown!r}", hint=suggest(unknown, KEYS))
+    given = {key: of for key, of in value.items() if of is not None} if None in value.values() else value
+    if "query" not in given:
+        raise OptionError("bad-query", 'the key "query" is missing')
+    given.setdefault("id", number)
+    if "max_delay" in given:
+        given["max_delay"] = delay(given["max_delay"])
+    for key, of in given.items():
+        CHECKS[key](of)
+    return given
+
+
+def as_object(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a subscription with these fields, without those that have their default."""
+    found = {key: fields[key] for key in KEYS if key in fields and fields[key] != _DEFAULTS.get(key)}
+    if "namespaces" in found:
+        found["namespaces"] = dict(found["namespaces"])
+        if not found["namespaces"]:
+            del found["namespaces"]
+    if "max_delay" in found:
+        found["max_delay"] = duration_text(found["max_delay"])
+    return found
+
+
+def delay(value: Any) -> int:
+    """Return a length of time in milliseconds."""
+    try:
+        return milliseconds(value)
+    except ValueError:
+        raise OptionError("bad-max-delay", f"max_delay must be {WORDS}") from None
+
+
+def check_subscriber_id(id: Any) -> None:
+    if not (isinstance(id, str) and _SUBSCRIBER.fullmatch(id)):
+        text = f"{id!r} cannot be a subscriber's id"
+        hint = "up to 128 letters, digits and . _ @ + -, of which the first is a letter or digit"
+        raise OptionError("bad-subscriber", text, hint=hint)
+
+
+def _check_id(id: Any) -> None:
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise OptionError("bad-id", f'"id" must be a string or a whole number, not {json.dumps(id)}')
+    if isinstance(id, int) and not -(2**63) <= id < 2**63:
+        raise OptionError("bad-id", f'"id" must fit into 64 bits: {id} does not')
+    if not is_id(id):
+        raise OptionError("bad-id", f'"id" must be text: {id!r} has half a surrogate pair')
+
+
+def _check_query(value: Any) -> None:
+    if not isinstance(value, str):
+        raise OptionError("bad-query", '"query" must be a string')
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise OptionError("bad-query", '"query" has half of a surrogate pair, which is no character')
+
+
+def _check_word(value: Any) -> None:
+    """The compilers check which words there are."""
+    if not isinstance(value, str):
+        raise OptionError("bad-option", '"kind", "dialect" and "result" are strings')
+
+
+def _check_namespaces(value: Any) -> None:
+    if not (isinstance(value, Mapping) and all(_is_text(x) for pair in value.items() for x in pair)):
+        raise OptionError("bad-namespaces", '"namespaces" must map prefixes to URIs: {"p": "http://…"}')
+
+
+def _check_default_namespace(value: Any) -> None:
+    if not _is_text(value):
+        raise OptionError("bad-namespaces", '"default_namespace" must be a URI')
+
+
+def _is_text(value: Any) -> bool:
+    # isprintable: neither NUL, which PostgreSQL cannot store, nor half of a surrogate pair
+    return isinstance(value, str) and value.isprintable()
+
+
+def _check_stream(value: Any) -> None:
+    if not (isinstance(value, str) and _STREAM.fullmatch(value)):
+        raise OptionError("bad-stream", '"stream" must be the name of a stream')
+
+
+def _check_max_delay(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise OptionError("bad-max-delay", "max_delay must be a number of milliseconds")
+
+
+def _check_deliver_empty(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise OptionError("bad-deliver-empty", f'"deliver_empty" is true or false, not {json.dumps(value)}')
+
+
+def _check_state(value: Any) -> None:
+    if value not in STATES:
+        raise OptionError("unknown-state", f"there is no state {value!r}", hint="it is active or paused")
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    "id": _check_id,
+    "subscriber": check_subscriber_id,
+    "query": _check_query,
+    "kind": _check_word,
+    "namespaces": _check_namespaces,
+    "default_namespace": _check_default_namespace,
+    "dialect": _check_word,
+    "result": _check_word,
+    "stream": _check_stream,
+    "max_delay": _check_max_delay,
+    "deliver_empty": _check_deliver_empty,
+    "state": _check_state,
+}
+"""The keys of the format, each with the check of its value; none of them needs a compiler."""
+KEYS = tuple(CHECKS)
+_KNOWN = frozenset(KEYS)
+_DEFAULTS = {"kind": "filter", "dialect": "w3c", "result": "match", "deliver_empty": False, "state": "active"}

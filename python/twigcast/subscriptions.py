@@ -1,36 +1,39 @@
 """Subscription files: one query per line (``.txt``), or one JSON object per line (``.jsonl``).
 
-A bad line never gets in, and all bad lines are told at once, as a compiler does.
+A file with bad lines is refused as a whole, and the error lists all of them, as a compiler does.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, Span, TwigcastError
-from twigcast.ids import is_id
+from twigcast.lang.kinds import check_kind, kind_of
+from twigcast.lang.unsatisfiable import NeverMatches
+from twigcast.lang.xpath import check_dialect
 from twigcast.limits import Limits
 from twigcast.results import check_result
+from twigcast.subscription import fields_of
 
-KEYS = ("id", "query", "namespaces", "default_namespace", "result", "deliver_empty", "stream")
 # Beyond this many bad lines the file as a whole is the mistake.
 SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFile:
-    """What a file holds, in its order; ``lines`` gives the line each subscription stands on, from 1."""
+    """The subscriptions of a file in its order. Paused ones match nothing, so they are counted and left out."""
 
     name: str
     subscriptions: list[Subscription]
     lines: list[int]
+    """The line of each subscription, from 1."""
+    paused: int = 0
 
 
 class SubscriptionFileError(TwigcastError):
@@ -50,10 +53,11 @@ class SubscriptionFileError(TwigcastError):
 
 
 def read_subscriptions(path: str | Path, *, result: str = "match") -> SubscriptionFile:
-    """Reads a file, ``-`` for stdin. Where the name does not tell, a first character ``{`` means JSON.
+    """Read a file, ``-`` for stdin. Where the name does not tell, a first character ``{`` means JSON.
 
-    In a ``.txt`` file blank lines and lines that start with ``#`` are skipped; an id is always the line's number in the
-    file. In a ``.jsonl`` file the line's number stands in where there is no ``id``, and ``result`` where there is none.
+    In a ``.txt`` file blank lines and lines that start with ``#`` are skipped, and the id of a query is the number of
+    its line. A ``.jsonl`` file has the format of ``twigcast.subscription``, as ``twigcast export`` writes it;
+    ``result`` stands in where a line has none.
     """
     name = str(path)
     try:
@@ -66,24 +70,30 @@ def read_subscriptions(path: str | Path, *, result: str = "match") -> Subscripti
     lines: list[int] = []
     problems: list[tuple[int, TwigcastError]] = []
     first_line: dict[str | int, int] = {}
+    paused = 0
     # Lines of bytes end with LF, CR LF or CR; those of a str also at characters that no editor takes for an end.
     for number, raw in enumerate(data.splitlines(), start=1):
         try:
             line = _decode(raw).strip()
             if not line or (not is_json and line.startswith("#")):
                 continue
-            subscription = _from_json(line, number, result) if is_json else Subscription(number, line, result=result)
+            subscription, state = Subscription(number, line, result=result), "active"
+            if is_json:
+                subscription, state = _from_json(line, number, result)
             earlier = first_line.setdefault(subscription.id, number)
             if earlier != number:
                 raise OptionError("duplicate-id", f"the id {subscription.id!r} is that of line {earlier} already")
         except TwigcastError as error:
             problems.append((number, error))
         else:
+            if state == "paused":
+                paused += 1
+                continue
             subscriptions.append(subscription)
             lines.append(number)
     if problems:
         raise SubscriptionFileError(name, problems)
-    return SubscriptionFile(name, subscriptions, lines)
+    return SubscriptionFile(name, subscriptions, lines, paused)
 
 
 def load_engine(
@@ -120,6 +130,20 @@ def compile_file(
     return engine
 
 
+def never_matching(
+    file: SubscriptionFile, namespaces: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, QueryError]]:
+    """Yield the lines of a file whose queries no message can match, with the reason. The queries must be correct."""
+    never = NeverMatches()
+    for s, line in zip(file.subscriptions, file.lines, strict=True):
+        scope = {**(namespaces or {}), **(s.namespaces or {})}
+        if "$" in s.query and kind_of(s.query) == "filter":
+            continue  # compares with reference data, which may be anything
+        error = never(s.query, scope, s.default_namespace, dialect=s.dialect, deliver_empty=s.deliver_empty)
+        if error is not None:
+            yield line, error
+
+
 def _problems(file: SubscriptionFile, namespaces: Mapping[str, str] | None) -> list[tuple[int, TwigcastError]]:
     engine = Engine(namespaces=namespaces)
     problems: list[tuple[int, TwigcastError]] = []
@@ -138,7 +162,8 @@ def _decode(raw: bytes) -> str:
         raise OptionError("bad-encoding", f"byte {error.start + 1} of the line is not UTF-8") from None
 
 
-def _from_json(line: str, number: int, result: str) -> Subscription:
+def _from_json(line: str, number: int, result: str) -> tuple[Subscription, str]:
+    """Return the subscription of a line, and its state."""
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -147,61 +172,20 @@ def _from_json(line: str, number: int, result: str) -> Subscription:
         raise OptionError("bad-json", f"{text} (column {at + 1})", source=line, span=Span(at, at + 1)) from None
     except RecursionError:
         raise OptionError("bad-json", "nested too deeply") from None
-    if not isinstance(value, dict):
-        raise OptionError("bad-json", 'a subscription is an object such as {"id": 7, "query": "/a/b"}')
-    unknown = [key for key in value if key not in KEYS]
-    if unknown:
-        raise OptionError("unknown-key", f"there is no key {unknown[0]!r}", hint=suggest(unknown[0], KEYS))
-    query = value.get("query")
-    if not isinstance(query, str):
-        raise OptionError("bad-query", 'the key "query" is missing' if query is None else '"query" must be a string')
-    id = value.get("id", number)
-    if isinstance(id, bool) or not isinstance(id, (str, int)):
-        raise OptionError("bad-id", f'"id" must be a string or a whole number, not {json.dumps(id)}')
-    if isinstance(id, int) and not -(2**63) <= id < 2**63:
-        raise OptionError("bad-id", f'"id" must fit into 64 bits: {id} does not')
-    if not is_id(id):
-        raise OptionError("bad-id", f'"id" must be text: {id!r} has half a surrogate pair')
-    result = value.get("result", result)
-    check_result(result)
-    stream = value.get("stream")
-    if stream is not None and not (isinstance(stream, str) and stream):
-        raise OptionError("bad-stream", '"stream" must be the name of a stream')
-    return Subscription(
-        id,
+    fields = fields_of(value, number)
+    query = fields["query"]
+    check_dialect(fields.get("dialect", "w3c"))
+    if "kind" in fields:
+        check_kind(fields["kind"], query)
+    check_result(fields.get("result", result))
+    subscription = Subscription(
+        fields["id"],
         query,
-        _namespaces(value.get("namespaces")),
-        _default_namespace(value),
-        result=result,
-        deliver_empty=_flag(value, "deliver_empty"),
-        stream=stream,
+        fields.get("namespaces"),
+        fields.get("default_namespace"),
+        fields.get("dialect", "w3c"),
+        fields.get("result", result),
+        fields.get("deliver_empty", False),
+        fields.get("stream"),
     )
-
-
-def _flag(value: dict[str, Any], key: str) -> bool:
-    flag = value.get(key)
-    if flag is not None and not isinstance(flag, bool):
-        raise OptionError(f"bad-{key.replace('_', '-')}", f'"{key}" is true or false, not {json.dumps(flag)}')
-    return bool(flag)
-
-
-def _namespaces(value: Any) -> Mapping[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not all(isinstance(uri, str) for uri in value.values()):
-        raise OptionError("bad-namespaces", '"namespaces" must map prefixes to URIs: {"p": "http://…"}')
-    return value
-
-
-def _default_namespace(value: dict[str, Any]) -> str | None:
-    uri = value.get("default_namespace")
-    if uri is not None and not isinstance(uri, str):
-        raise OptionError("bad-namespaces", '"default_namespace" must be a URI')
-    return uri
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped word: the nearest one known, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+    return subscription, fields.get("state", "active")

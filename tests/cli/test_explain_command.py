@@ -11,7 +11,11 @@ ORDER = '<order id="7">\n  <total>70</total>\n</order>\n'
 def test_explain(run: Any, folder: Any) -> None:
     done = run("explain", "/a//b/@c")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[:3] == ["query       /a//b/@c", "kind        paths, shared", "pattern     /a//b/@c"]
+    assert done.stdout.splitlines()[:3] == [
+        "query       /a//b/@c",
+        "kind        filter (XPath): paths, shared",
+        "pattern     /a//b/@c",
+    ]
     folder({"s.txt": "/a\n/b\n/a\n"})
     shown = json.loads(run("explain", "--format", "json", "-s", "s.txt", "/a").stdout)
     assert shown["query"] == "/a" and shown["cost"] == "path"

@@ -82,9 +82,9 @@ def test_kinds_that_are_not_there(store: Store) -> None:
 def test_correlations_are_checked(store: Store) -> None:
     query = "S//a->x FOLLOWED BY{x = y, 5 min} S//b->y"
     assert store.subscribe(query, id="c").kind == "correlate"
-    with pytest.raises(OptionError, match="not a correlation"):
+    with pytest.raises(OptionError, match="not as a correlation"):
         store.subscribe("/a", kind="correlate")
-    with pytest.raises(OptionError, match="a correlation, not a filter"):
+    with pytest.raises(OptionError, match="a correlation, not as a filter"):
         store.subscribe(query, kind="filter")
     with pytest.raises(OptionError, match="reads the streams that its blocks name"):
         store.subscribe(query, stream="S")
@@ -96,9 +96,9 @@ def test_the_kind_is_what_the_query_is(store: Store) -> None:
     transform = "<r>{ for $x in //a return $x }</r>"
     assert store.subscribe(transform, id="t").kind == "transform"
     assert store.subscribe("//a", id="f").kind == "filter"
-    with pytest.raises(OptionError, match="a transform, not a filter"):
+    with pytest.raises(OptionError, match="a transform, not as a filter"):
         store.subscribe(transform, kind="filter")
-    with pytest.raises(OptionError, match="a filter, not a transform"):
+    with pytest.raises(OptionError, match="not as a transform"):
         store.subscribe("//a", kind="transform")
     with pytest.raises(QueryError):
         store.subscribe("<r>{ for $x in //a return }</r>")

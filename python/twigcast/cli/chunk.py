@@ -18,11 +18,12 @@ from twigcast.cli.inputs import Unreadable, as_json, expand, printable
 from twigcast.cli.large import CHUNKS, LargeFiles, complaints, read_schema
 from twigcast.cli.options import OneOf, Size, format_option, limit_options, limits_from, namespace_options
 from twigcast.cli.progress import Progress
+from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import RESULTS
-from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
+from twigcast.subscriptions import SubscriptionFile, compile_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -325,10 +326,11 @@ def _files(
 
 
 def _read(name: str, namespaces: tuple[tuple[str, str], ...], result: str = RESULTS[0]) -> SubscriptionFile:
-    file = read_subscriptions(name, result=result)
+    file = read_file(name, result=result)
     for s, line in zip(file.subscriptions, file.lines, strict=True):
         if s.stream is not None or is_correlation(s.query):
             text = f"{name}:{line}: a large document is on no stream, and is not correlated"
             raise OptionError("streams", text, hint="twigcast match reads streams: see --stream")
     compile_file(file, namespaces=dict(namespaces))  # tells all that is wrong with it, by line
+    warn_of_never(file, dict(namespaces))
     return file

@@ -77,6 +77,18 @@ def opened(url: str, *, create: bool = False) -> Iterator[Store]:
         yield store
 
 
+def configured_streams() -> list[str] | None:
+    """Return the names of the streams in the configuration that a store command uses; None if there is none."""
+    ctx = click.get_current_context(silent=True)
+    named: Path | None = None if ctx is None else ctx.meta.get(_CONFIG)
+    config = named or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None)
+    if config is None:
+        return None
+    from twigcast.config import stream_names
+
+    return stream_names(config)
+
+
 def _config_option(**options: Any) -> Callable[[F], F]:
     return click.option("-c", "--config", "config", type=click.Path(path_type=Path), metavar="FILE", **options)
 

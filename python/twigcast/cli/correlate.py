@@ -121,6 +121,8 @@ def compile_broker(
                 id=s.id,
                 namespaces=s.namespaces,
                 default_namespace=s.default_namespace,
+                dialect=s.dialect,
+                allow_never=True,  # the command warns of them
                 # the option --result is for those that can have one
                 result="match" if is_correlation(s.query) else s.result,
                 deliver_empty=s.deliver_empty,

@@ -9,16 +9,19 @@ import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import OneOf, namespace_options, predicates_option, schema_option
+from twigcast.cli.queries import read_file
 from twigcast.cli.relational import check_options, engine_options, explain_relational
 from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.engine import DIALECTS
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
 from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.kinds import kind_of
 from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
-from twigcast.subscriptions import compile_file, read_subscriptions
+from twigcast.subscription import Subscription
+from twigcast.subscriptions import SubscriptionFile, compile_file
 from twigcast.transform.explanation import OPTIMIZE, SHARING, TransformExplanation
 
 EPILOG = """\b
@@ -77,9 +80,7 @@ def explain(
         return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
     others = None
     if subscriptions is not None and not is_correlation(query):
-        file = read_subscriptions(subscriptions)
-        compile_file(file, namespaces=dict(namespaces))  # which tells of all bad lines
-        others = file.subscriptions
+        others = _read_others(subscriptions, dict(namespaces))
     found: Explanation | TransformExplanation | CorrelationExplanation
     told: dict[str, object]
     more: list[tuple[str, list[str]]] = []
@@ -102,12 +103,12 @@ def explain(
         found = _correlation(query, subscriptions, scope)
         told = found.as_dict()
     else:
-        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=others, predicates=predicates)
+        filters = None if others is None else [one for one in others if kind_of(one.query) == "filter"]
+        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=filters, predicates=predicates)
         told = found.as_dict()
-        never = None if schema is None else never_matches(schema, query, namespaces=scope, dialect=dialect)
-        if schema is not None:
-            told["never"] = never and {"text": never.text, "hint": never.hint}
-        if never is not None:
+        never = never_matches(schema, query, namespaces=scope, dialect=dialect)
+        told["never"] = never and {"text": never.text, "hint": never.hint}
+        if never is not None and found.never is None:  # the schema says so
             more.append(("never", str(never).partition(": ")[2].splitlines()))
     if format == "json":
         click.echo(as_json(told))
@@ -118,13 +119,23 @@ def explain(
         click.echo(found.svg() if format == "svg" else found.dot())
 
 
+def _read_others(name: str, namespaces: dict[str, str]) -> list[Subscription]:
+    """Read the filters and transforms of a file, which share what an engine shares."""
+    file = read_file(name)
+    rows = zip(file.subscriptions, file.lines, strict=True)
+    kept = [(s, line) for s, line in rows if kind_of(s.query) != "correlate"]
+    some = SubscriptionFile(file.name, [s for s, _ in kept], [line for _, line in kept])
+    compile_file(some, namespaces=namespaces)  # raises an error with all bad lines
+    return some.subscriptions
+
+
 def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, str]) -> CorrelationExplanation:
     """Only the correlations among the subscriptions share anything with one."""
     others = None
     if subscriptions is not None:
         others = [
             parse_correlation(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
-            for one in read_subscriptions(subscriptions).subscriptions
+            for one in read_file(subscriptions).subscriptions
             if is_correlation(one.query)
         ]
     return explain_correlation(query, namespaces=namespaces, others=others)

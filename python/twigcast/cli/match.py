@@ -27,12 +27,13 @@ from twigcast.cli.options import (
 )
 from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
+from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
 from twigcast.engine import Engine
 from twigcast.lang.flwr import is_transform
 from twigcast.results import RESULTS
-from twigcast.subscriptions import SubscriptionFile, compile_file, read_subscriptions
+from twigcast.subscriptions import SubscriptionFile, compile_file
 
 TABLE_ROWS = 1_000
 
@@ -47,8 +48,9 @@ Examples:
 \b
 SUBSCRIPTIONS is a file of one of two kinds:
   .txt     one query per line; its id is the number of the line. Blank lines and # comments are skipped.
-  .jsonl   one object per line: {"id": …, "query": …, "namespaces": {"p": "uri"}, "default_namespace": "uri",
-           "result": "match" | "nodes" | "fragments", "deliver_empty": true | false, "stream": "name"}
+  .jsonl   one object per line, as `twigcast export` writes it: {"id": …, "query": …, "namespaces": {"p": "uri"},
+           "default_namespace": "uri", "dialect": "w3c" | "tian", "result": "match" | "nodes" | "fragments",
+           "deliver_empty": true | false, "stream": "name"}. Paused subscriptions are left out.
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -135,15 +137,17 @@ def match(
         return match_relational(ctx, subscriptions, messages, format, result, **options)
     if subscriptions is None:
         raise click.UsageError("Missing option '-s' / '--subscriptions'.")
-    file = read_subscriptions(subscriptions, result=result)
+    file = read_file(subscriptions, result=result)
     options = {"mode": mode, "predicates": predicates, **plans}
     if streams.are_asked_for or reads_streams(file):
         broker = compile_broker(
             file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
         )
+        warn_of_never(file, dict(namespaces))
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
     compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
+    warn_of_never(file, dict(namespaces))
     names = list(expand(messages))
     progress = Progress(len(names))
     output: Output

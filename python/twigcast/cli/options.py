@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.errors import OptionError
+from twigcast.hints import suggest
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.plan.planner import PREDICATES
 from twigcast.schema import Schema, read_schema
-from twigcast.subscriptions import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,14 +14,16 @@ import pyarrow as pa
 from twigcast.cli.inputs import Message, as_json, batches, decompressed, expand, printable, read
 from twigcast.cli.options import OneOf
 from twigcast.cli.progress import Progress
+from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError, QueryError, TwigcastError
+from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
 from twigcast.relational.cost import Cost
 from twigcast.relational.database import duckdb_file
 from twigcast.relational.engine import RelationalEngine
 from twigcast.relational.plans import AUTO, BUCKETS, PLANS, UNROLL
-from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError, read_subscriptions
+from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENGINES = ("automaton", "relational")
@@ -100,14 +103,28 @@ def must_exist(database: str | None) -> None:
         )
 
 
-def read_file(subscriptions: str) -> SubscriptionFile:
-    """A file of filters; one that is for messages of a stream only would here get those of all."""
-    file = read_subscriptions(subscriptions)
-    error = OptionError("not-relational", "the relational engine has no streams", hint="leave the key 'stream' out")
-    problems = [(line, error) for s, line in zip(file.subscriptions, file.lines, strict=True) if s.stream is not None]
-    if problems:
-        raise SubscriptionFileError(file.name, [*problems])
-    return file
+def read_filters(subscriptions: str) -> SubscriptionFile:
+    """Read the filters of a file. What the relational engine does not have is left out, with a warning for each line:
+    transforms, correlations, and filters of one stream, which would get the messages of all streams here."""
+    file = read_file(subscriptions)
+    kept: list[tuple[Subscription, int]] = []
+    problems: list[tuple[int, TwigcastError]] = []
+    for s, line in zip(file.subscriptions, file.lines, strict=True):
+        if kind_of(s.query) != "filter" or s.stream is not None:
+            what = described(s.query) if kind_of(s.query) != "filter" else f"a filter of the stream {s.stream!r}"
+            text = f"{what} has no place in the relational engine, which matches filters with all messages"
+            problems.append((line, OptionError("not-relational", text, hint="leave --engine relational out")))
+            continue
+        if s.result != "match":
+            click.echo(f"warning: {file.name}:{line}: the relational engine gives matches, no {s.result}", err=True)
+        kept.append((replace(s, result="match"), line))
+    if problems and not kept:
+        raise SubscriptionFileError(file.name, problems)
+    for line, error in problems[:SHOWN]:
+        click.echo(f"warning: {file.name}:{line}: left out: {error.text}", err=True)
+    if len(problems) > SHOWN:
+        click.echo(f"warning: {file.name}: {len(problems) - SHOWN:,} more are left out", err=True)
+    return SubscriptionFile(file.name, [s for s, _ in kept], [line for _, line in kept], file.paused)
 
 
 def match_relational(
@@ -127,13 +144,15 @@ def match_relational(
         raise click.UsageError(f"the relational engine tells which messages match; it gives no {result}")
     if subscriptions is None and database is None:
         raise click.UsageError("Missing option '-s' / '--subscriptions', or a --database that has some.")
-    file = None if subscriptions is None else read_file(subscriptions)
+    file = None if subscriptions is None else read_filters(subscriptions)
     if file is None:
         must_exist(database)
     engine = RelationalEngine(database, namespaces=namespaces, limits=limits, **plan)
     try:
         register(engine, references)
         places = None if file is None else synchronise(engine, file)
+        if file is not None:
+            warn_of_never(file, namespaces)
         if file is None and len(engine) == 0:
             hint = "twigcast rules load puts some there, or name a file with -s"
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
@@ -295,7 +314,7 @@ def explain_relational(
         register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))
         if subscriptions is not None:
-            synchronise(engine, read_file(subscriptions))
+            synchronise(engine, read_filters(subscriptions))
         if len(engine) == 0 and stays(database):
             hint = "leave --database out, or let twigcast rules load put some there"
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)

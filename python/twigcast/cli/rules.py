@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import namespace_options
-from twigcast.cli.relational import database_options, enter, must_exist, read_file, register, stays
+from twigcast.cli.queries import warn_of_never
+from twigcast.cli.relational import database_options, enter, must_exist, read_filters, register, stays
 from twigcast.errors import OptionError
 from twigcast.relational.engine import RelationalEngine
+from twigcast.subscription import as_object
 
 RULES = """\b
 Examples:
@@ -57,11 +60,12 @@ def load(
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
-    file = read_file(subscriptions)
+    file = read_filters(subscriptions)
     engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
     try:
         register(engine, references)
         enter(engine, file, file.subscriptions)
+        warn_of_never(file, dict(namespaces))
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
     finally:
         engine.close()
@@ -74,12 +78,7 @@ def list_(database: str) -> None:
     engine = _open(database)
     try:
         for s in engine.subscriptions():
-            values: dict[str, Any] = {"id": s.id, "query": s.query}
-            if s.namespaces:
-                values["namespaces"] = dict(s.namespaces)
-            if s.default_namespace:
-                values["default_namespace"] = s.default_namespace
-            click.echo(as_json(values))
+            click.echo(as_json(as_object(asdict(s))))
     finally:
         engine.close()
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from twigcast.cli.configuration import opened, store_option
+from twigcast.cli.configuration import configured_streams, opened, store_option
 from twigcast.cli.options import OneOf, format_option, namespace_options, schema_option
 from twigcast.cli.output import show
+from twigcast.cli.queries import allow_never_option, say_refused
 from twigcast.engine import DIALECTS
+from twigcast.errors import QueryError
+from twigcast.hints import suggest
+from twigcast.lang.kinds import ambiguity, described
+from twigcast.lang.xscl import parse_correlation
 from twigcast.results import RESULTS
 from twigcast.schema import Schema
 from twigcast.schema.check import check
+from twigcast.subscription import delay
 
 if TYPE_CHECKING:
-    from twigcast.store import SubscriptionRecord
+    from twigcast.store import Store, SubscriptionRecord
 
-COLUMNS = ("id", "subscriber", "query", "state", "options")
+COLUMNS = ("id", "subscriber", "kind", "query", "state", "options")
 
 
 @click.command(
@@ -47,6 +54,7 @@ Examples:
 @click.option("--deliver-empty", is_flag=True, help="Of a transform: deliver its empty outer element, too.")
 @click.option("--paused", is_flag=True, help="Do not match until resumed.")
 @click.option("--replace", is_flag=True, help="Put it in the place of the subscription with this id.")
+@allow_never_option
 @store_option
 def subscribe(
     query: str,
@@ -63,14 +71,14 @@ def subscribe(
     deliver_empty: bool,
     paused: bool,
     replace: bool,
+    allow_never: bool,
     url: str,
 ) -> None:
     """Store QUERY as a subscription, and print its id.
 
-    A running pipeline takes it up with its next micro-batch. A query with a mistake is refused, with the place marked.
+    A running pipeline takes it up with its next micro-batch. A query with a mistake, or that no message can match, is
+    refused, with the place marked.
     """
-    from twigcast.store.records import delay
-
     if replace and id is None:
         raise click.UsageError("--replace goes with --id")
     options: dict[str, Any] = {
@@ -85,15 +93,40 @@ def subscribe(
         "deliver_empty": deliver_empty,
         "state": "paused" if paused else "active",
     }
-    if schema is not None:
-        scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
-        check(schema, query, **scope, dialect=dialect)
-    with opened(url, create=not replace) as store:
-        if replace and id is not None:
-            record = store.replace(id, query, **options)
-        else:
-            record = store.subscribe(query, id=id, **options)
+    try:
+        if schema is not None and not allow_never:
+            scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
+            check(schema, query, **scope, dialect=dialect)
+        with opened(url, create=not replace) as store:
+            if replace and id is not None:
+                record = store.replace(id, query, allow_never=allow_never, **options)
+            else:
+                record = store.subscribe(query, id=id, allow_never=allow_never, **options)
+            if stream is not None:
+                _warn_of_stream(stream, store)
+    except QueryError as error:
+        raise say_refused(error) from None
+    if sys.stderr.isatty():
+        click.echo(f"stored as {described(query)}", err=True)
+    note = ambiguity(query) if kind is None else None
+    if note is not None:
+        click.echo(f"note: this text is {described(query)}: {note}", err=True)
     click.echo(record.id)
+
+
+def _warn_of_stream(stream: str, store: Store) -> None:
+    """Warn of a stream that neither the configuration nor a correlation in the store names."""
+    known = set(configured_streams() or ())
+    published = (
+        parse_correlation(one.query, one.namespaces, one.default_namespace).publish for one in store.correlations()
+    )
+    if configured_streams() is None or stream in known or stream in published:
+        return
+    names = sorted(known)
+    click.echo(
+        f"warning: no stream of the configuration and no PUBLISH is called {stream!r}; {suggest(stream, names)}",
+        err=True,
+    )
 
 
 @click.command(epilog="\b\nExample:\n  twigcast unsubscribe links s-0123456789abcdef")
@@ -161,11 +194,12 @@ def subscriptions(
 
 
 def _cells(record: SubscriptionRecord) -> dict[str, Any]:
-    plain = {"id", "subscriber", "query", "state"}
+    plain = {"id", "subscriber", "kind", "query", "state"}
     options = {key: value for key, value in record.to_json().items() if key not in plain}
     return {
         "id": record.id,
         "subscriber": record.subscriber,
+        "kind": record.kind,
         "query": record.query,
         "state": record.state,
         "options": options or None,

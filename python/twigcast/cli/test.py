@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +13,7 @@ from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
 from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
 from twigcast.cli.transforms import TransformProbe
 from twigcast.engine import DIALECTS
-from twigcast.errors import MessageError, QueryError, Span
+from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
@@ -57,11 +59,11 @@ def test(
     """
     if messages.count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
+    _refuse_swapped(query, messages)
     ask = _asking(query, dict(namespaces), dialect, limits_from(limits))
-    if schema is not None:
-        never = never_matches(schema, query, namespaces=dict(namespaces), dialect=dialect)
-        if never is not None:
-            click.echo(f"warning: {never}", err=True)
+    never = never_matches(schema, query, namespaces=dict(namespaces), dialect=dialect)
+    if never is not None:
+        click.echo(f"warning: {never}", err=True)
     matched, errors = False, 0
     for message in read(expand(messages)):
         name = printable(message.name)
@@ -81,6 +83,24 @@ def test(
         else:
             click.echo(f"{name}: {said}")
     ctx.exit(2 if errors else 0 if matched else 1)
+
+
+def _refuse_swapped(query: str, messages: tuple[str, ...]) -> None:
+    """Raise an error if QUERY is a file and a MESSAGE is none: a name such as order.xml is a query, too."""
+    missing = next((one for one in messages if one != "-" and not _exists(one)), None)
+    if missing is None or not (_exists(query) or query.lstrip().startswith("<?xml")):
+        return
+    text = f"QUERY is the file {query[:80]!r}, and there is no file {missing[:80]!r}"
+    raise OptionError(
+        "swapped-arguments", text, hint=f"the query comes first: twigcast test {shlex.quote(missing)} FILE"
+    )
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return False
 
 
 def _asking(

@@ -10,7 +10,9 @@ from typing import BinaryIO
 import click
 
 from twigcast.cli.configuration import opened, store_option
+from twigcast.cli.queries import allow_never_option
 from twigcast.errors import OptionError
+from twigcast.subscriptions import SHOWN
 
 LINES = 1 << 14
 
@@ -28,14 +30,23 @@ A line is an object; only "query" is required, and without an "id" the number of
 Examples:
   twigcast import subscriptions.jsonl
   zcat backup.jsonl.gz | twigcast import --replace --add-subscribers -
-{FORMAT}""",
+{FORMAT}\b
+Exit status: 0 all are stored, 1 some were left out because they never match, 2 there was an error and none is stored.
+""",
 )
 @click.argument("file")
 @click.option("--replace", is_flag=True, help="Put subscriptions in the place of those with the same ids.")
 @click.option("--add-subscribers", is_flag=True, help="Add subscribers that are not in the store.")
+@allow_never_option
 @store_option
-def import_(file: str, replace: bool, add_subscribers: bool, url: str) -> None:
-    """Store the subscriptions of FILE, - for stdin: all of them or, if one cannot be accepted, none."""
+@click.pass_context
+def import_(
+    ctx: click.Context, /, file: str, replace: bool, add_subscribers: bool, allow_never: bool, url: str
+) -> None:
+    """Store the subscriptions of FILE, - for stdin: all of them or, if one cannot be accepted, none.
+
+    Subscriptions that no message can match are listed and left out; the others are stored.
+    """
     from twigcast.store import Imported, import_jsonl
 
     def take_in(lines: BinaryIO) -> Imported:
@@ -46,6 +57,7 @@ def import_(file: str, replace: bool, add_subscribers: bool, url: str) -> None:
                 name=file,
                 replace=replace,
                 add_subscribers=add_subscribers,
+                allow_never=allow_never,
                 on_progress=_progress if sys.stderr.isatty() else None,
             )
 
@@ -59,11 +71,17 @@ def import_(file: str, replace: bool, add_subscribers: bool, url: str) -> None:
         raise OptionError("unreadable", f"{file}: {error.strerror}") from error
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
+    for line, why in done.never_lines[:SHOWN]:
+        click.echo(f"{file}:{line}: {why}", err=True)
+    if done.never > SHOWN:
+        click.echo(f"{file}: … and {done.never - SHOWN:,} more that never match", err=True)
     told = [f"{done.added:,} added"]
     told += [f"{done.replaced:,} replaced"] if done.replaced else []
     told += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
     told += [f"{done.subscribers:,} subscribers added"] if done.subscribers else []
+    told += [f"{done.never:,} left out that never match (--allow-never-matches stores them)"] if done.never else []
     click.echo(f"{', '.join(told)}; version {done.version}", err=True)
+    ctx.exit(1 if done.never else 0)
 
 
 def _progress(lines: int) -> None:

@@ -102,6 +102,12 @@ def store_settings(path: str | Path) -> StoreSettings:
     return StoreSettings.model_validate(raw["store"], context={"folder": folder})
 
 
+def stream_names(path: str | Path) -> list[str]:
+    """Return the names of the streams of a configuration."""
+    raw, _ = _read_section(path, "streams")
+    return list(raw["streams"])
+
+
 def _read_section(path: str | Path, section: str) -> tuple[dict[str, Any], Path]:
     """Return a valid configuration as TOML has it, in which variables outside of ``section`` may not be set."""
     text, name, folder = _read(Path(path))

@@ -14,7 +14,7 @@ from twigcast.config.sinks import AnySink
 from twigcast.config.streams import AnyStream
 from twigcast.config.values import Problems
 from twigcast.errors import TwigcastError
-from twigcast.subscriptions import suggest
+from twigcast.hints import suggest
 
 TAGS = {"streams": "source", "sinks": "kind"}
 
@@ -58,7 +58,8 @@ def problems_of(error: ValidationError, secret: Container[Key]) -> list[tuple[Ke
             if tag is not None and (*key, tag) in secret:
                 details.pop("tag", None)
             shown = isinstance(one["input"], (str, int, float)) and key not in secret
-            found.append(_words(one["type"], key, one["msg"], details, one["input"] if shown else None))
+            kind = str(one["loc"][2]) if len(one["loc"]) > 3 and one["loc"][0] in TAGS else None
+            found.append(_words(one["type"], key, one["msg"], details, one["input"] if shown else None, kind))
     return found
 
 
@@ -70,11 +71,14 @@ def _key(loc: tuple[int | str, ...]) -> Key:
     return tuple(part for part in key if part != "[key]")
 
 
-def _words(kind: str, key: Key, text: str, details: dict[str, Any], value: Any) -> tuple[Key, str]:
+def _words(
+    kind: str, key: Key, text: str, details: dict[str, Any], value: Any, member: str | None = None
+) -> tuple[Key, str]:
+    """Return the key of a problem and what is wrong with it. ``member`` is the kind of source or sink it belongs to."""
     if kind == "missing":
         return key, "is missing"
     if kind == "extra_forbidden":
-        return key, f"there is no such key; {suggest(str(key[-1]), _known(key[:-1]))}"
+        return key, f"there is no such key; {suggest(str(key[-1]), _known(key[:-1], member))}"
     if kind == "union_tag_not_found":
         tag = TAGS[str(key[0])]
         return (*key, tag), f"is missing; use one of {', '.join(_tags(str(key[0])))}"
@@ -110,14 +114,15 @@ def _tags(section: str) -> list[str]:
     return list(members(section))
 
 
-def _known(table: Key) -> list[str]:
-    """The keys that a table may have."""
+def _known(table: Key, member: str | None) -> list[str]:
+    """Return the keys that a table may have; a source or sink has those of its kind."""
     if not table:
         return list(Pipeline.model_fields)
     section = str(table[0])
     if section in TAGS:
-        keys = {key for member in members(section).values() for key in member.model_fields}
-        return sorted(keys)
+        models = members(section)
+        chosen = [models[member]] if member in models else list(models.values())
+        return sorted({field.alias or name for model in chosen for name, field in model.model_fields.items()})
     annotation = Pipeline.model_fields[section].annotation
     todo = [annotation]
     while todo:

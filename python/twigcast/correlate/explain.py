@@ -76,7 +76,7 @@ class CorrelationExplanation:
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
         yield "query", [self.query]
-        yield "kind", [f"correlation of {len(self.streams)} block{'s' * (len(self.streams) != 1)}"]
+        yield "kind", [f"correlation (XSCL) of {len(self.streams)} block{'s' * (len(self.streams) != 1)}"]
         yield "streams", [", ".join(one or "(any)" for one in dict.fromkeys(self.streams))]
         yield "join graph", [_variable_text(one) for one in self.join_graph]
         for link in self.links:

@@ -1,4 +1,4 @@
-"""A bad subscription never gets in: queries are compiled before anything is stored.
+"""Checks of subscriptions before they are stored: each query is compiled, and refused if it can never match.
 
 ``CHECKERS`` is the one place to extend when this version learns another kind of subscription.
 """
@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import check_correlation
-from twigcast.engine import DIALECTS, Engine
-from twigcast.errors import OptionError, TwigcastError
-from twigcast.lang.flwr import is_transform
+from twigcast.engine import Engine
+from twigcast.errors import TwigcastError
+from twigcast.lang.kinds import check_kind
 from twigcast.lang.structural import compiler_for
-from twigcast.lang.xscl import is_correlation, parse_correlation
+from twigcast.lang.unsatisfiable import NeverMatches
+from twigcast.lang.xpath import check_dialect
+from twigcast.lang.xscl import parse_correlation
 from twigcast.results import check_deliver_empty, check_result
 from twigcast.shape import Shapes, Template, scope_of
 from twigcast.store.records import SubscriptionRecord
@@ -57,16 +59,7 @@ class FilterChecker:
         return problems
 
     def _key(self, record: SubscriptionRecord) -> tuple[Template, bool] | None:
-        """What the acceptance of a query depends on; None for a plain path, of which nothing more can be wrong."""
-        if is_transform(record.query):
-            hint = 'leave "kind" out, or say transform'
-            raise OptionError("wrong-kind", "this query is a transform, not a filter", hint=hint)
-        if is_correlation(record.query):
-            hint = 'leave "kind" out, or say correlate'
-            raise OptionError("wrong-kind", "this query is a correlation, not a filter", hint=hint)
-        if record.dialect not in DIALECTS:
-            hint = f"the dialects are {', '.join(DIALECTS)}"
-            raise OptionError("unknown-dialect", f"there is no dialect {record.dialect!r}", hint=hint)
+        """Return what the acceptance of a query depends on; None for a plain path, which is always accepted."""
         check_result(record.result)
         check_deliver_empty(record.deliver_empty, is_transform=False)
         namespaces, selects = record.namespaces or {}, record.result != "match"
@@ -79,16 +72,13 @@ class FilterChecker:
 
 
 class TransformChecker:
-    """Accepts what ``Engine.add_many`` accepts, of transforms."""
+    """Accepts the transforms that ``Engine.add_many`` accepts."""
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
         problems: Problems = []
         engine = Engine()
         for i, record in enumerate(records):
             try:
-                if not is_transform(record.query):
-                    hint = "a transform is an element around a FLWR expression: <r>{ for $x in //a return $x }</r>"
-                    raise OptionError("wrong-kind", "this query is a filter, not a transform", hint=hint)
                 engine.check(record.to_subscription())
             except TwigcastError as error:
                 problems.append((i, error))
@@ -96,15 +86,12 @@ class TransformChecker:
 
 
 class CorrelationChecker:
-    """Accepts what ``Broker.subscribe`` accepts, of correlations; whether streams form a cycle is for the whole set."""
+    """Accepts the correlations that ``Broker.subscribe`` accepts. Cycles of streams are for the whole set to find."""
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
         problems: Problems = []
         for i, record in enumerate(records):
             try:
-                if not is_correlation(record.query):
-                    hint = "a correlation ties blocks: S//a->x FOLLOWED BY{x = y, 5 min} S//b->y"
-                    raise OptionError("wrong-kind", "this query is not a correlation", hint=hint)
                 check_correlation(record.result, record.stream)
                 Default().add(0, parse_correlation(record.query, record.namespaces, record.default_namespace))
             except TwigcastError as error:
@@ -135,26 +122,41 @@ class Checker:
 
     def __init__(self) -> None:
         self._of = {kind: make() for kind, make in CHECKERS.items()}
+        self._never = NeverMatches()
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
+        """Return what is wrong with the records, in their order."""
         by_kind: dict[str, list[int]] = {}
-        for i, record in enumerate(records):
-            by_kind.setdefault(record.kind, []).append(i)
         problems: Problems = []
-        for kind, indexes in by_kind.items():
-            checker = self._of.get(kind)
-            if checker is None:
-                problems += [(i, unknown_kind(kind)) for i in indexes]
+        for i, record in enumerate(records):
+            try:
+                # most are filters that start with a slash, and these have no braces and no arrows
+                if record.kind != "filter" or record.query[:1] != "/" or "{" in record.query or "->" in record.query:
+                    check_kind(record.kind, record.query)
+                if record.dialect != "w3c":
+                    check_dialect(record.dialect)
+            except TwigcastError as error:
+                problems.append((i, error))
             else:
-                problems += [(indexes[i], error) for i, error in checker([records[i] for i in indexes])]
+                by_kind.setdefault(record.kind, []).append(i)
+        for kind, indexes in by_kind.items():
+            problems += [(indexes[i], error) for i, error in self._of[kind]([records[i] for i in indexes])]
         return sorted(problems, key=lambda problem: problem[0])
 
-    def one(self, record: SubscriptionRecord) -> None:
+    def never(self, record: SubscriptionRecord) -> TwigcastError | None:
+        """Return why no message can match a subscription that has passed the other checks; None if some may."""
+        return self._never(
+            record.query,
+            record.namespaces,
+            record.default_namespace,
+            dialect=record.dialect,
+            deliver_empty=record.deliver_empty,
+        )
+
+    def one(self, record: SubscriptionRecord, *, allow_never: bool = False) -> None:
+        """Raise what is wrong with a subscription."""
         for _, error in self([record]):
             raise error
-
-
-def unknown_kind(kind: str) -> OptionError:
-    return OptionError(
-        "unknown-kind", f"there is no kind {kind!r}", hint=f"the kinds of this version: {', '.join(CHECKERS)}"
-    )
+        never = None if allow_never else self.never(record)
+        if never is not None:
+            raise never

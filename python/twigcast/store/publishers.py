@@ -10,7 +10,8 @@ from lxml import etree
 
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.schema import dtd_schema, xsd_schema
-from twigcast.store.records import CHECKS, PublisherRecord, check_subscriber_id
+from twigcast.store.records import PublisherRecord
+from twigcast.subscription import CHECKS, check_subscriber_id
 
 KINDS = ("dtd", "xsd")
 ON_INVALID = ("reject", "fallback", "trust")

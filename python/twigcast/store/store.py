@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.errors import OptionError
+from twigcast.lang.kinds import kind_of
 from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import HISTORY, Database, Writer, now
@@ -23,13 +24,12 @@ from twigcast.store.records import (
     SubscriberRecord,
     SubscriptionRecord,
     check,
-    check_subscriber_id,
     from_row,
-    kind_of,
 )
 from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
 from twigcast.store.urls import DEFAULT
+from twigcast.subscription import check_subscriber_id
 
 _SUBSCRIPTIONS = tables.subscriptions.c
 _ENDED = tables.ended.c
@@ -82,25 +82,29 @@ class Store:
 
     # -- subscriptions -----------------------------------------------------------------------------------------------
 
-    def subscribe(self, query: str, *, id: str | None = None, **options: Any) -> SubscriptionRecord:
-        """Adds a subscription; without an ``id`` it gets one. ``options`` are the fields of ``SubscriptionRecord``.
+    def subscribe(
+        self, query: str, *, id: str | None = None, allow_never: bool = False, **options: Any
+    ) -> SubscriptionRecord:
+        """Add a subscription; without an ``id`` it gets one. ``options`` are the fields of ``SubscriptionRecord``.
 
-        The query is compiled first: a mistake raises QueryError, with the place, and stores nothing.
+        The query is compiled first: a mistake raises QueryError, with the place, and stores nothing. So does a query
+        that no message can match (``never-matches``), unless ``allow_never``.
         """
-        record = self._checked(_new_id() if id is None else id, query, options)
+        record = self._checked(_new_id() if id is None else id, query, options, allow_never)
 
         def add(writer: Writer) -> SubscriptionRecord:
             self._check_subscriber(writer, record)
             if self._find(writer, [record.id]):
                 text = f"there is a subscription {record.id!r} already"
-                raise OptionError("duplicate-id", text, hint="replace it, or choose another id")
+                hint = "choose another id, or replace it (subscribe --replace, Store.replace)"
+                raise OptionError("duplicate-id", text, hint=hint)
             return self._put(writer, record, "subscribe")
 
         return self.database.write(add)
 
-    def replace(self, id: str, query: str, **options: Any) -> SubscriptionRecord:
-        """Puts another subscription in the place of one, in one step; what is not given has its default."""
-        record = self._checked(id, query, options)
+    def replace(self, id: str, query: str, *, allow_never: bool = False, **options: Any) -> SubscriptionRecord:
+        """Put another subscription in the place of one, in one step; what is not given has its default."""
+        record = self._checked(id, query, options, allow_never)
 
         def put(writer: Writer) -> SubscriptionRecord:
             self._check_subscriber(writer, record)
@@ -144,6 +148,12 @@ class Store:
             query = query.where(_SUBSCRIPTIONS.subscriber == subscriber)
         if state is not None:
             query = query.where(_SUBSCRIPTIONS.state == state)
+        with self.database.reading() as connection:
+            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
+
+    def correlations(self) -> Iterator[SubscriptionRecord]:
+        """Return the correlations, by id."""
+        query = select(tables.subscriptions).where(_SUBSCRIPTIONS.kind == "correlate").order_by(_SUBSCRIPTIONS.id)
         with self.database.reading() as connection:
             yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
 
@@ -312,13 +322,13 @@ class Store:
 
     # -- inside a transaction ----------------------------------------------------------------------------------------
 
-    def _checked(self, id: str, query: str, options: dict[str, Any]) -> SubscriptionRecord:
+    def _checked(self, id: str, query: str, options: dict[str, Any], allow_never: bool) -> SubscriptionRecord:
         if options.get("kind") is None:
             kind = kind_of(query) if isinstance(query, str) else "filter"
             options = {**options, "kind": kind}
         record = check(SubscriptionRecord(id, query, **options))
-        self._checker.one(record)
-        if record.stream is not None:
+        self._checker.one(record, allow_never=allow_never)
+        if record.stream is not None and not allow_never:
             check_against(self.publishers(), record)
         return record
 

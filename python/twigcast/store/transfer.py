@@ -6,6 +6,7 @@ one transaction takes all of it in, as one version, or nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -65,6 +66,10 @@ class Imported:
     unchanged: int
     subscribers: int
     version: int
+    never: int = 0
+    """How many were left out because no message can match them."""
+    never_lines: tuple[tuple[int, TwigcastError], ...] = ()
+    """The first of these: the line, and the reason."""
 
 
 def import_jsonl(
@@ -74,24 +79,29 @@ def import_jsonl(
     name: str = "import",
     replace: bool = False,
     add_subscribers: bool = False,
+    allow_never: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> Imported:
-    """Takes in one subscription per line, all of them or, if one cannot be accepted, none.
+    """Store one subscription per line: all of them or, if one cannot be accepted, none.
 
-    ``replace``: put them in the place of those with the same ids. ``add_subscribers``: add those that are not there.
-    ``on_progress`` is told how many lines have been read.
+    Subscriptions that no message can match are left out and listed in the result; ``allow_never`` stores them, too.
+    ``replace`` puts subscriptions in the place of those with the same ids. ``add_subscribers`` adds those that are not
+    known. ``on_progress`` is called with the number of lines read.
     """
     database, publishers = store.database, store.publishers()
     with database.connection() as connection:
         try:
             with connection.begin():
                 connection.execute(CreateTable(_incoming))
-                problems = _stage(connection, database, SchemaChecker(publishers), lines, on_progress)
+                staging = _Staging(connection, database, None if allow_never else SchemaChecker(publishers))
+                staging.read(lines, on_progress)
+            problems = staging.problems
             if len(problems) >= MAX_PROBLEMS:
                 _refuse(name, problems)
-            return database.write_on(
+            done = database.write_on(
                 connection, lambda writer: _take_in(writer, name, problems, replace, add_subscribers)
             )
+            return dataclasses.replace(done, never=staging.never, never_lines=tuple(staging.never_lines))
         finally:
             # Given back to the pool, the connection would keep it. Where it is broken, so is the table.
             connection.rollback()
@@ -106,44 +116,67 @@ def export_jsonl(store: Store) -> Iterator[str]:
         yield encode(record.to_json())
 
 
-def _stage(
-    connection: Connection,
-    database: Database,
-    schemas: SchemaChecker,
-    lines: Iterable[bytes],
-    on_progress: Callable[[int], None] | None,
-) -> Problems:
-    """Puts aside what is right by itself; returns what is not."""
-    checker = Checker()
-    problems: Problems = []
-    numbers: list[int] = []
-    records: list[SubscriptionRecord] = []
+class _Staging:
+    """Checks the lines of an import, and puts those aside in a temporary table that can be stored.
 
-    def flush() -> None:
-        bad = {**dict(schemas(records)), **dict(checker(records))}
-        problems.extend((numbers[i], error) for i, error in bad.items())
-        kept = (i for i in range(len(records)) if i not in bad) if bad else range(len(records))
-        _insert(connection, database, [(numbers[i], *records[i].row()) for i in kept])
+    ``schemas`` is None if queries that never match are to be stored as well."""
+
+    def __init__(self, connection: Connection, database: Database, schemas: SchemaChecker | None) -> None:
+        self._connection = connection
+        self._database = database
+        self._schemas = schemas
+        self._checker = Checker()
+        self._numbers: list[int] = []
+        self._records: list[SubscriptionRecord] = []
+        self.problems: Problems = []
+        self.never = 0
+        self.never_lines: Problems = []
+
+    def read(self, lines: Iterable[bytes], on_progress: Callable[[int], None] | None) -> None:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = _read(line, number)
+            except TwigcastError as error:
+                self.problems.append((number, error))
+            else:
+                if record is not None:
+                    self._numbers.append(number)
+                    self._records.append(record)
+            if len(self._records) >= PIECE:
+                self._flush()
+                if on_progress is not None:
+                    on_progress(number)
+            if len(self.problems) >= MAX_PROBLEMS:
+                break
+        self._flush()
+
+    def _flush(self) -> None:
+        numbers, records = self._numbers, self._records
+        bad = dict(self._checker(records))
+        self.problems.extend((numbers[i], error) for i, error in bad.items())
+        never = self._never(bad)
+        left_out = {**bad, **never}
+        kept = (i for i in range(len(records)) if i not in left_out) if left_out else range(len(records))
+        _insert(self._connection, self._database, [(numbers[i], *records[i].row()) for i in kept])
         numbers.clear()
         records.clear()
 
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = _read(line, number)
-        except TwigcastError as error:
-            problems.append((number, error))
-        else:
-            if record is not None:
-                numbers.append(number)
-                records.append(record)
-        if len(records) >= PIECE:
-            flush()
-            if on_progress is not None:
-                on_progress(number)
-        if len(problems) >= MAX_PROBLEMS:
-            break
-    flush()
-    return problems
+    def _never(self, bad: dict[int, TwigcastError]) -> dict[int, TwigcastError]:
+        """Return the records that no message can match, and note their lines."""
+        if self._schemas is None:
+            return {}
+        found = {}
+        for i, record in enumerate(self._records):
+            error = None if i in bad else self._checker.never(record)
+            if error is not None:
+                found[i] = error
+        for i, error in self._schemas(self._records):
+            if i not in bad:
+                found.setdefault(i, error)
+        self.never += len(found)
+        some = sorted(found.items())[: MAX_PROBLEMS - len(self.never_lines)]
+        self.never_lines += [(self._numbers[i], error) for i, error in some]
+        return found
 
 
 def _read(line: bytes, number: int) -> SubscriptionRecord | None:

@@ -73,7 +73,7 @@ class TransformExplanation:
         """Headings and their lines."""
         transform = self.transform
         yield "query", to_xquery(transform).splitlines()
-        yield "kind", ["transform"]
+        yield "kind", ["transform (FLWR)"]
         if self.never is not None:
             yield "never", str(self.never).partition(": ")[2].splitlines()
         yield "binds", [transform.binding.text]
