@@ -70,7 +70,9 @@ def session(
             "pyspark-missing", f"PySpark cannot be imported: {error}", hint="pip install 'twigcast[spark]'"
         ) from error
 
-    running = SparkSession.getActiveSession()
+    running = SparkSession.getActiveSession()  # of this thread
+    if running is None and SparkContext._active_spark_context is not None:
+        running = SparkSession.builder.getOrCreate()
     if running is not None:
         return running
     java = find_java()
