@@ -226,7 +226,7 @@ def test_every_arrow_type_of_text(type: pa.DataType, order: Any) -> None:
     values = [x.encode() if x is not None and "binary" in str(type) else x for x in xml]
     column = pa.array(values, type)
     result = e.match_batch(batch(column), order=order)
-    assert result.schema.names == ["id", "matches", "error"]
+    assert result.schema.names == ["id", "matches", "error", "failures"]
     assert [sorted(r) for r in rows(result)] == [[0, 2], [], [0, 1], [], [1]]
     codes = [error and error["code"] for error in result.column("error").to_pylist()]
     assert codes[0] is None and codes[2] is None and codes[4] is None
@@ -239,7 +239,7 @@ def test_every_arrow_type_of_text(type: pa.DataType, order: Any) -> None:
 
 def test_an_empty_batch_gives_an_empty_batch() -> None:
     result = engine("/a").match_batch(batch([], pa.binary()))
-    assert result.num_rows == 0 and result.schema.names == ["id", "matches", "error"]
+    assert result.num_rows == 0 and result.schema.names == ["id", "matches", "error", "failures"]
     assert rows(engine().match_batch(batch([b"<a/>"]))) == [[]]
 
 

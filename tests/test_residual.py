@@ -52,14 +52,15 @@ def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
     assert [s.id for s in engine.select(DEEP, failures=failures)] == ["plain"]
     for failure in failures:
         assert (failure.id, failure.error.code) == ("costly", "residual-too-costly")
-        assert "'costly'" in failure.error.text and "ancestor::*" in failure.error.text
+        assert "ancestor::*" in failure.error.text
     assert len(failures) == 2
     assert engine.match(b"<a><b/></a>") == ["plain"]
     batch = pa.record_batch({"id": [1, 2], "xml": [DEEP, b"<a><b/></a>"]})
     for result in (engine.match_batch(batch), engine.select_batch(batch)):
-        errors = result.column("error").to_pylist()
-        assert errors[0]["code"] == "residual-too-costly" and "'costly'" in errors[0]["text"]
-        assert errors[1] is None
+        assert result.column("error").null_count == 2
+        (failed,), none = result.column("failures").to_pylist()
+        assert engine.ids[failed["subscription"]].as_py() == "costly" and failed["code"] == "residual-too-costly"
+        assert none is None
         # the others get theirs
         assert [len(found) for found in result.column("matches").to_pylist()] == [1, 1]
     assert thread_time() - began < 2

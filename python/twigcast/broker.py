@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from threading import Lock
+from threading import RLock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from twigcast.columns import message_of
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH
-from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation
+from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation, published_error
+from twigcast.correlation import Correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError, OptionError, SubscriptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.ids import is_id
@@ -26,6 +27,7 @@ from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
+from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
 from twigcast.results import Selected
 from twigcast.schema.check import check
 from twigcast.times import event_time
@@ -56,6 +58,14 @@ class Match:
     """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Paused:
+    """A paused subscription, as it is added again, and why it was paused."""
+
+    source: Subscription | Correlation
+    reason: str
+
+
 class Broker:
     """Standing queries on one side, messages on the other.
 
@@ -81,6 +91,8 @@ class Broker:
         engine: str = "automaton",
         database: str | None = None,
         plan: str | None = None,
+        pause_after: int = AFTER,
+        pause_within: int = WITHIN,
         **plans: Any,
     ) -> None:
         """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
@@ -91,7 +103,11 @@ class Broker:
         refused.
 
         With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
-        ``twigcast.relational``."""
+        ``twigcast.relational``.
+
+        A subscription that fails on ``pause_after`` of ``pause_within`` messages in succession is paused: see
+        ``paused``. With ``pause_after=0`` none is.
+        """
         options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
         self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
         self.engine: Engine | RelationalEngine
@@ -122,7 +138,12 @@ class Broker:
         self._next_id = 1
         self._published = count(1)
         self._newest = 0
-        self._lock = Lock()  # whoever sees a subscription sees its subscriber
+        # subscriptions that can fail by themselves: they are added again when they are resumed
+        self._failing: dict[SubscriptionId, Subscription] = {}
+        self._paused: dict[SubscriptionId, _Paused] = {}
+        self._pausing = PauseRule(pause_after, pause_within)
+        self._streaks: dict[SubscriptionId, Streak] = {}
+        self._lock = RLock()  # whoever sees a subscription sees its subscriber
 
     def subscribe(
         self,
@@ -169,7 +190,8 @@ class Broker:
                 self.correlations.add(id, parsed, query)
             else:
                 own = None if stream is None else self._streams.get(stream) or self._engine_of()
-                (self.engine if own is None else own).add(
+                engine = self.engine if own is None else own
+                engine.add(
                     query,
                     id=id,
                     namespaces=namespaces,
@@ -180,6 +202,16 @@ class Broker:
                 )
                 if stream is not None and own is not None:
                     self._streams[stream] = own
+                if isinstance(engine, Engine) and engine.may_fail(id):
+                    self._failing[id] = Subscription(
+                        id,
+                        query,
+                        namespaces,
+                        default_namespace,
+                        result=result,
+                        deliver_empty=deliver_empty,
+                        stream=stream,
+                    )
             if subscriber is not None:
                 self._subscribers[id] = subscriber
         return id
@@ -204,16 +236,81 @@ class Broker:
             raise error
 
     def _has(self, id: SubscriptionId) -> bool:
-        return is_id(id) and (id in self.correlations or any(id in e for e in (self.engine, *self._streams.values())))
+        engines = (self.engine, *self._streams.values())
+        return is_id(id) and (id in self._paused or id in self.correlations or any(id in e for e in engines))
 
     def unsubscribe(self, id: SubscriptionId) -> None:
+        """Remove a subscription, be it active or paused. Messages published after this call no longer match it."""
         with self._lock:
-            if is_id(id) and id in self.correlations:
-                self.correlations.remove(id)
+            if is_id(id) and id in self._paused:
+                del self._paused[id]
             else:
-                own = [engine for engine in self._streams.values() if is_id(id) and id in engine]
-                (own[0] if own else self.engine).remove(id)
+                self._take_out(id)
+            self._failing.pop(id, None)
+            self._streaks.pop(id, None)
             self._subscribers.pop(id, None)
+
+    def _take_out(self, id: SubscriptionId) -> None:
+        """Remove a subscription from what matches it."""
+        if is_id(id) and id in self.correlations:
+            self.correlations.remove(id)
+        else:
+            own = [engine for engine in self._streams.values() if is_id(id) and id in engine]
+            (own[0] if own else self.engine).remove(id)
+
+    @property
+    def paused(self) -> dict[SubscriptionId, str]:
+        """The subscriptions that were paused because they kept failing, each with the reason.
+
+        They match nothing until :meth:`resume` makes them active again.
+        """
+        with self._lock:
+            return {id: one.reason for id, one in self._paused.items()}
+
+    def resume(self, id: SubscriptionId) -> None:
+        """Make a paused subscription active again, with its count of failures at zero.
+
+        A correlation sees the messages that are published from now on.
+
+        Raises
+        ------
+        OptionError
+            If no paused subscription has this id.
+        """
+        with self._lock:
+            one = self._paused.pop(id, None) if is_id(id) else None
+            if one is None:
+                text = f"there is no paused subscription {id!r}"
+                raise OptionError("not-paused", text, hint="broker.paused has the paused ones")
+            try:
+                if isinstance(one.source, Correlation):
+                    self.correlations.add(id, one.source)
+                else:
+                    self._engine(one.source.stream).add_many([one.source])
+            except BaseException:
+                self._paused[id] = one
+                raise
+
+    def _engine(self, stream: str | None) -> Engine:
+        engine = self.engine if stream is None else self._streams[stream]
+        assert isinstance(engine, Engine)  # the relational engine has no subscriptions that fail
+        return engine
+
+    def _count(self, failures: list[Failure], number: int) -> None:
+        """Count the failures on a message, and pause the subscriptions that keep failing."""
+        with self._lock:
+            for failure in failures:
+                id, error = failure.id, failure.error
+                source = self._failing.get(id) or self.correlations.get(id)
+                if source is None or id in self._paused or error.code in UNCOUNTED:
+                    continue
+                streak = self._streaks[id] = self._pausing.count(self._streaks.get(id), 1, number - 1)
+                if self._pausing.pauses(streak, number):
+                    reason = pause_reason(streak, number, error.code, error.text)
+                    self._take_out(id)
+                    del self._streaks[id]
+                    self._paused[id] = _Paused(source, reason)
+                    _LOG.warning("the subscription %r is paused: %s", id, reason)
 
     def publish(
         self,
@@ -224,51 +321,58 @@ class Broker:
         stream: str | None = None,
         failures: list[Failure] | None = None,
     ) -> list[Match]:
-        """Matches one message; raises MessageError, with the place, if it cannot be read.
+        """Match one message; raises MessageError, with the place, if it cannot be read.
 
         The message's id, where none is given, is the count of messages published so far. ``time`` is when it happened,
         for correlations: a number, a datetime or the text of one; now if it is not given. What correlations publish is
-        matched too, as a message of its own. Subscriptions that the message cannot be tried with are appended to
-        ``failures`` (or logged): the others get theirs.
+        matched too, as a message of its own. Subscriptions that cannot be evaluated on the message are appended to
+        ``failures`` (or logged): the others get their matches. One that keeps failing is paused (see ``paused``).
         """
         xml = message_of(xml)
         if id is not None and not is_id(id):
             raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
         number = next(self._published)
         message = number if id is None else id
+        failed: list[Failure] = []
         found: list[tuple[str | int, Selected | Correlated]] = []
-        found += [(message, one) for one in self.engine.select(xml, failures=failures)]
+        found += [(message, one) for one in self.engine.select(xml, failures=failed)]
         if stream is not None and stream in self._streams:
-            found += [(message, one) for one in self._streams[stream].select(xml, failures=failures)]
+            found += [(message, one) for one in self._streams[stream].select(xml, failures=failed)]
         if len(self.correlations):
             at = self._now() if time is None else event_time(time)
-            outcome = self._correlate(xml, message, at, stream or "", failures)
+            outcome = self._correlate(xml, message, at, stream or "", failed)
             found += [(message, one) for one in outcome.results]
             for made in outcome.derived:
                 if made.stream in self._streams:
-                    found += [(made.id, one) for one in self._select(made, failures)]
+                    found += [(made.id, one) for one in self._select(made, failed)]
+        if failed:
+            self._count(failed, number)
+            if failures is not None:
+                failures += failed
+            for failure in failed if failures is None else ():
+                _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
         with self._lock:
             return [self._match(*one) for one in found]
 
-    def _correlate(
-        self, xml: bytes, message: str | int, at: int, stream: str, failures: list[Failure] | None
-    ) -> Outcome:
+    def _correlate(self, xml: bytes, message: str | int, at: int, stream: str, failed: list[Failure]) -> Outcome:
         try:
-            return self.correlations.publish(xml, id=message, time=at, stream=stream)
+            outcome = self.correlations.publish(xml, id=message, time=at, stream=stream)
         except MessageError as error:
             if error.code != TOO_MUCH:
                 raise
-            if failures is None:
-                _LOG.warning("%s joins with nothing: %s", message, error)
-            else:
-                failures += [Failure(id, error) for id in self.correlations.ids]
+            failed += [Failure(id, SubscriptionError(error.code, error.text)) for id in self.correlations.ids]
             return Outcome([], [])
+        failed += outcome.failures
+        return outcome
 
-    def _select(self, made: Derived, failures: list[Failure] | None) -> list[Selected]:
+    def _select(self, made: Derived, failed: list[Failure]) -> list[Selected]:
+        """Match what a correlation published. If it cannot be read, that correlation has failed."""
         try:
-            return self._streams[made.stream].select(made.xml, failures=failures)
+            return self._streams[made.stream].select(made.xml, failures=failed)
         except MessageError as error:  # beyond a limit, which is no fault of the message that completed it
-            _LOG.warning("%s: %s", made.id, error)
+            failure = Failure(made.subscription, published_error(made, error))
+            if failure.id not in {one.id for one in failed}:  # else it is known from the correlations
+                failed.append(failure)
             return []
 
     def _match(self, message: str | int, found: Selected | Correlated) -> Match:

@@ -58,11 +58,3 @@ def with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
         if 0 <= row - start < len(rows):
             rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
     return pa.array(rows, error.type)
-
-
-def together(matches: pa.Array, error: pa.Array, refused: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The errors of both; a message that only transforms refuse keeps its other matches."""
-    if refused.null_count == len(refused) or refused.is_valid().equals(error.is_valid()):
-        return matches, error
-    rows = zip(error.to_pylist(), refused.to_pylist(), strict=True)
-    return matches, pa.array([one or other for one, other in rows], error.type)

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast import _kernel
-from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, together, with_rejected
+from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
 from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
+from twigcast.failures import Failed, FailedRows, add_failed, failures_column
+from twigcast.failures import Failure as Failure
 from twigcast.ids import Ids, are_ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
@@ -34,12 +36,11 @@ from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
-from twigcast.residual import Residuals, check
+from twigcast.residual import Residuals, check, selecting
 from twigcast.results import Selected, as_matches, check_deliver_empty, check_result, check_selects
 from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
-from twigcast.subscription import Failure as Failure
 from twigcast.subscription import Subscription as Subscription
 from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
@@ -115,7 +116,7 @@ class Engine:
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes(predicates)
         self._register = Register(self.kernel)
-        self._residuals = Residuals(self._named)
+        self._residuals = Residuals()
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         # transforms, by number
@@ -150,6 +151,12 @@ class Engine:
         """The numbers of subscriptions that are there: their places in ``ids``."""
         with self._lock:
             return self._ids.numbers(ids)
+
+    def may_fail(self, id: SubscriptionId) -> bool:
+        """Return whether a subscription is evaluated by itself, beside the kernel, so that it can fail by itself."""
+        with self._lock:
+            number = self._ids.numbers([id])[0]
+            return number in self._residuals or number in self._transforming
 
     @property
     def selects(self) -> bool:
@@ -210,15 +217,16 @@ class Engine:
                         register.queue(i, template, ())
                     if s.result != "match":
                         wanting.append(i)
-                    if template.plan.residual is not None:
-                        check(template.plan.residual)
-                        residuals.append((i, template.plan.residual, s.result))
+                    residual = template.plan.residual
+                    if residual is not None:
+                        check(residual)
+                        residuals.append((i, residual, selecting(residual, s.result)))
                 numbers = register.flush(len(subscriptions))
             except BaseException:
                 register.clear()
                 raise
-            for i, residual, result in residuals:
-                self._residuals.add(numbers[i], residual, result)
+            for i, residual, selects in residuals:
+                self._residuals.add(numbers[i], residual, selects)
             self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
@@ -276,8 +284,11 @@ class Engine:
         """Raises what ``add`` would raise for its query."""
         if self._is_transform(s):
             self._transform(s)
-        else:
-            self._split(s)
+            return
+        residual = self._split(s)[0].plan.residual
+        if residual is not None:
+            check(residual)
+            selecting(residual, s.result)
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
         if s.deliver_empty is not False:
@@ -321,10 +332,6 @@ class Engine:
                     self._reused_at[number] = self._reuses
         self._ids.enter(ids, numbers)
 
-    def _named(self, number: int) -> str:
-        with self._lock:
-            return ", ".join(map(repr, self._ids.at([number])))
-
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
             if not is_id(id) or id not in self._ids:
@@ -338,23 +345,23 @@ class Engine:
             self._history.removed(id)
 
     def match(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[SubscriptionId]:
-        """The ids of the subscriptions that one message satisfies, in the order of their numbers.
+        """Return the ids of the subscriptions that one message satisfies, in the order of their numbers.
 
-        A subscription that the message cannot be tried with (it may take too long) does not keep the others from
-        theirs: it is appended to ``failures``, or logged if there is no list.
+        A subscription that cannot be evaluated on the message does not keep the others from theirs: it is appended to
+        ``failures``, or logged if there is no list.
         """
         xml = message_of(xml)
         began = self._reuses
         numbers, error = self.kernel.match_one(xml, self._limits)
         raise_if(error)
         self._validate(xml)
-        failed: list[tuple[int, MessageError]] = []
+        failed: list[Failed] = []
         if self._residuals:  # without the lock: libxml2 may take its time
-            numbers = self._residuals.keep(xml, numbers, self.limits, failed)
+            numbers, failed = self._residuals.keep(xml, numbers, self.limits)
         if self._transforms:
             more, untried, error = self._transforms.match(xml, self.limits)
             raise_if(error)
-            failed += [(one.number, one.error(self._named)) for one in untried]
+            failed += untried
             numbers = sorted([*numbers, *more])
         if failed:
             self._report(failed, failures)
@@ -363,31 +370,33 @@ class Engine:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             return self._ids.at(numbers)
 
-    def _report(self, failed: list[tuple[int, MessageError]], failures: list[Failure] | None) -> None:
-        if failures is None:
-            for _, error in failed:
-                _LOG.warning("%s", error)
-            return
+    def _report(self, failed: list[Failed], failures: list[Failure] | None) -> None:
+        """Append the failures to the caller's list, or log them if there is none."""
         with self._lock:
-            failures += [Failure(id, error) for number, error in failed for id in self._ids.at([number])]
+            found = [Failure(id, one.error) for one in failed for id in self._ids.at([one.number])]
+        if failures is not None:
+            failures += found
+            return
+        for failure in found:
+            _LOG.warning("the subscription %r failed: %s", failure.id, failure.error)
 
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
-        """As ``match``, with what each of the subscriptions selects, if it asked for that."""
+        """Do as ``match`` does, with what each of the subscriptions selects, if it asked for that."""
         xml = message_of(xml)
         began = self._reuses
         found, error = self.kernel.select_one(xml, self._limits)
         raise_if(error)
         self._validate(xml)
-        failed: list[tuple[int, MessageError]] = []
+        failed: list[Failed] = []
         if self._residuals:
-            found = self._residuals.select(xml, found, self.limits, failed)
+            found, failed = self._residuals.select(xml, found, self.limits)
         chosen: list[tuple[int, _Result]] = [
             (number, (nodes, fragments, complete, None)) for number, nodes, fragments, complete in found
         ]
         if self._transforms:
             made, untried, error = self._transforms.make(xml, self.limits)
             raise_if(error)
-            failed += [(one.number, one.error(self._named)) for one in untried]
+            failed += untried
             chosen += [(one.number, (None, None, one.payload is not None, one.payload)) for one in made]
             chosen.sort(key=lambda one: one[0])
         if failed:
@@ -418,26 +427,28 @@ class Engine:
         return xml, rejected
 
     def match_units(
-        self, xml: pa.Array, units: _kernel.Units, free: int, failed: list[tuple[int, MessageError]]
+        self, xml: pa.Array, units: _kernel.Units, free: int, failed: list[Failed]
     ) -> tuple[list[int], MessageError | None]:
-        """The numbers of the filters that some unit of a document satisfies, or what lies between them, and why it
-        cannot be read. The document is the first of a column; its outermost ``free`` elements are no units. What could
-        not be tried goes to ``failed``."""
+        """Return the numbers of the filters that some unit of a document satisfies, or what lies between the units, and
+        why the document cannot be read. It is the first of a column; its outermost ``free`` elements are no units.
+        Subscriptions that could not be evaluated are appended to ``failed``."""
         # A piece ends after what must not be cut, so it may have more than that may have.
         limits = {**self._limits, "max_bytes": 4 * self._limits["max_bytes"]}
         numbers, error = units.match_one(xml, free, limits)
         if error is not None:
             return [], error_of(error)
         if self._residuals:
-            numbers = self._residuals.keep(xml[0].as_py(), numbers, self.limits, failed)
+            numbers, more = self._residuals.keep(xml[0].as_py(), numbers, self.limits)
+            failed += more
         return numbers, None
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
-        """Matches the column ``xml`` of a batch, row by row.
+        """Match the column ``xml`` of a batch, row by row.
 
-        Returns ``id`` (as given), ``matches`` (list of subscription numbers, see ``ids``) and ``error`` (a struct of
-        code, line, column, offset and text; null where the message could be read). With ``order="any"`` the numbers of
-        a row come in no particular order, which is faster where there are very many.
+        Returns ``id`` (as given), ``matches`` (list of subscription numbers, see ``ids``), ``error`` (a struct of
+        code, line, column, offset and text; null where the message could be read) and ``failures`` (list of structs of
+        subscription, code and text: those that could not be evaluated on the message; null where there are none). With
+        ``order="any"`` the numbers of a row come in no particular order, which is faster where there are very many.
         """
         parts = list(self.match_batches(batch, order=order, max_matches=2**31 - 2**26))
         if len(parts) == 1:
@@ -461,17 +472,17 @@ class Engine:
         while True:
             data, end = self.kernel.match_column(xml, start, max_matches, order, self._limits)
             result = pa.array(data)
-            matches, error = result.field("matches"), result.field("error")
+            matches = result.field("matches")
+            failed: FailedRows = {}
+            part = xml.slice(start, end - start)
             if self._residuals:
-                part = xml.slice(start, end - start)
-                matches, error = self._residuals.keep_lists(part, matches, error, self.limits)
+                matches, failed = self._residuals.keep_lists(part, matches, self.limits)
             if self._transforms:
-                more, refused = self._transforms.match_column(xml.slice(start, end - start), self.limits, self._named)
-                matches, error = together(merged_numbers(matches, more), error, refused)
-            error = with_rejected(error, rejected, start)
-            yield pa.RecordBatch.from_arrays(
-                [ids.slice(start, end - start), matches, error], ["id", "matches", "error"]
-            )
+                more, untried = self._transforms.match_column(part, self.limits)
+                matches = merged_numbers(matches, more)
+                add_failed(failed, untried)
+            error = with_rejected(result.field("error"), rejected, start)
+            yield _results(ids.slice(start, end - start), matches, error, failed)
             start = end
             if start >= len(xml):
                 return
@@ -499,29 +510,34 @@ class Engine:
             data, end = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
+            failed: FailedRows = {}
+            part = xml.slice(start, end - start)
             if self._residuals:
-                part = xml.slice(start, end - start)
-                matches, error = self._residuals.select_lists(part, matches, error, self.limits)
-            matches = as_matches(matches)
-            for found, wrong in self._with_transforms(xml.slice(start, end - start), matches, error, max_bytes):
-                columns = [ids.slice(start, len(found)), found, with_rejected(wrong, rejected, start)]
-                yield pa.RecordBatch.from_arrays(columns, ["id", "matches", "error"])
+                matches, failed = self._residuals.select_lists(part, matches, self.limits)
+            for found, rows, more in self._with_transforms(part, as_matches(matches), max_bytes):
+                of_rows = {row - rows.start: failed[row] for row in failed if rows.start <= row < rows.stop}
+                add_failed(of_rows, more)
+                errors = with_rejected(error[rows], rejected, start)
+                yield _results(ids.slice(start, len(found)), found, errors, of_rows)
                 start += len(found)
             if start >= len(xml):
                 return
 
     def _with_transforms(
-        self, xml: pa.Array, matches: pa.Array, error: pa.Array, max_bytes: int
-    ) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Matches and errors with those of transforms, in slices as long as these have room."""
+        self, xml: pa.Array, matches: pa.Array, max_bytes: int
+    ) -> Iterator[tuple[pa.Array, slice, FailedRows]]:
+        """Yield the matches with those of transforms, their rows, and failures, in slices as long as these have room.
+
+        The rows of failures count from the start of the slice.
+        """
+        if not self._transforms:
+            yield matches, slice(0, len(matches)), {}
+            return
         start = 0
         while True:
-            if not self._transforms:
-                yield matches, error
-                return
-            made, refused, end = self._transforms.make_column(xml, start, max_bytes, self.limits, self._named)
+            made, failed, end = self._transforms.make_column(xml, start, max_bytes, self.limits)
             rows = slice(start, end)
-            yield together(merged(matches[rows], as_matches(made)), error[rows], refused)
+            yield merged(matches[rows], as_matches(made)), rows, failed
             start = end
             if start >= len(xml):
                 return
@@ -562,6 +578,13 @@ class Engine:
         from twigcast import delta
 
         delta.apply(self, Path(path))
+
+
+def _results(ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRows) -> pa.RecordBatch:
+    # A message that cannot be read fails no subscription.
+    failed = {row: of_row for row, of_row in failed.items() if not error[row].is_valid}
+    columns = [ids, matches, error, failures_column(len(ids), failed)]
+    return pa.RecordBatch.from_arrays(columns, ["id", "matches", "error", "failures"])
 
 
 def _parse_transform(text: str, scope: Scope) -> Transform:

@@ -56,6 +56,10 @@ class MessageError(TwigcastError):
         return f"{self.line}:{self.column}: {self.code}: {self.text}"
 
 
+class SubscriptionError(TwigcastError):
+    """A subscription that could not be evaluated on a message. It fails alone: the others get their matches."""
+
+
 class OptionError(TwigcastError):
     """A setting or argument out of range; the text names the right ones."""
 

@@ -1,9 +1,12 @@
-"""What no tree pattern decides: libxml2 has the last word, on messages that a necessary pattern let through."""
+"""Residual subscriptions: libxml2 decides what no tree pattern does, on messages that a necessary pattern let through.
+
+A subscription that libxml2 cannot evaluate on a message fails alone (``twigcast.failures``).
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -12,8 +15,10 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from twigcast import _kernel
-from twigcast.errors import MessageError, TwigcastError
+from twigcast.errors import QueryError
+from twigcast.failures import FATAL, MAX_TEXT, Failed, FailedRows, shortened
 from twigcast.lang.cost import Size, cost
+from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.selecting import Selecting, Tree
@@ -25,8 +30,7 @@ _MOST_BYTES = 1 << 30
 class Residuals:
     """The residual subscriptions by number."""
 
-    def __init__(self, named: Callable[[int], str]) -> None:
-        self._named = named
+    def __init__(self) -> None:
         self._sources: dict[int, Residual] = {}
         self._selecting: dict[int, Selecting] = {}
         self._numbers: pa.Array | None = None
@@ -34,17 +38,21 @@ class Residuals:
     def __len__(self) -> int:
         return len(self._sources)
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._sources
+
     def items(self) -> Iterable[tuple[int, Residual]]:
         return self._sources.items()
 
-    def add(self, number: int, residual: Residual, result: str = "match") -> None:
+    def add(self, number: int, residual: Residual, selecting: Selecting | None = None) -> None:
+        """Add a subscription. ``selecting`` is for those that ask for more than the match."""
         self._sources[number] = residual
         self._numbers = None
-        if result != "match":
-            self.want(number, result)
+        if selecting is not None:
+            self._selecting[number] = selecting
 
     def want(self, number: int, result: str) -> bool:
-        """What a residual subscription selects; False if the subscription is not residual."""
+        """Set what a residual subscription selects. Return False if the subscription is not residual."""
         residual = self._sources.get(number)
         if residual is not None:
             self._selecting[number] = Selecting(residual, fragments=result == "fragments")
@@ -55,107 +63,109 @@ class Residuals:
             self._selecting.pop(number, None)
             self._numbers = None
 
-    def _holds(self, number: int, message: Message, limits: Limits) -> bool:
+    def _evaluate(self, number: int, message: Message, limits: Limits) -> bool | Failed:
+        """Return whether a message satisfies a residual subscription, or why that cannot be decided."""
         residual = self._sources.get(number)
         if residual is None:
             return False  # removed meanwhile
         key = residual.xpath, residual.prefixes
         known = message.answers.get(key)
         if known is None:
-            if not message.affords(residual, limits):
-                text = f"libxml2 may take too long with the subscription {self._named(number)}, {residual.xpath}"
-                raise MessageError("residual-too-costly", text, line=1, column=1, offset=0)
-            try:
-                known = message.answers[key] = bool(check(residual)(message.tree))
-            except etree.XPathError as error:
-                text = f"libxml2 cannot evaluate the subscription {self._named(number)}, {residual.xpath}: {error}"
-                raise MessageError("residual-refused", text, line=1, column=1, offset=0) from error
-        return known
+            known = message.answers[key] = _answer(residual, message, limits)
+        return known if isinstance(known, bool) else Failed(number, *known)
 
-    def _keeps(self, number: int, message: Message, limits: Limits, failed: list[tuple[int, MessageError]]) -> bool:
-        """Whether a match stands; one that cannot be decided is among those that failed."""
-        if number not in self._sources:
-            return True
+    def _select(
+        self, number: int, message: Message, limits: Limits, room: int = _MOST_BYTES
+    ) -> _kernel.Selected | Failed:
+        """Return what a subscription that holds selects."""
         try:
-            return self._holds(number, message, limits)
-        except MessageError as error:
-            failed.append((number, error))
-            return False
+            return (number, *self._selecting[number].select(message.numbered, limits, room))
+        except FATAL:
+            raise
+        except BaseException as error:
+            return Failed.of(number, error, "residual-refused")
 
-    def keep(self, xml: bytes, numbers: list[int], limits: Limits, failed: list[tuple[int, MessageError]]) -> list[int]:
-        """Without those that the message does not satisfy after all; what cannot be decided goes to ``failed``."""
+    def keep(self, xml: bytes, numbers: list[int], limits: Limits) -> tuple[list[int], list[Failed]]:
+        """Return the matches without those that libxml2 denies, and the subscriptions that failed."""
         if not any(n in self._sources for n in numbers):
-            return numbers
+            return numbers, []
         message = Message(xml)
-        return [n for n in numbers if self._keeps(n, message, limits, failed)]
+        kept: list[int] = []
+        failed: list[Failed] = []
+        for number in numbers:
+            holds = self._evaluate(number, message, limits) if number in self._sources else True
+            if isinstance(holds, Failed):
+                failed.append(holds)
+            elif holds:
+                kept.append(number)
+        return kept, failed
 
-    def keep_lists(
-        self, xml: pa.Array, matches: pa.ListArray, errors: pa.Array, limits: Limits
-    ) -> tuple[pa.ListArray, pa.Array]:
-        """The same for a column of messages, their lists of matches, and what is wrong with them."""
+    def keep_lists(self, xml: pa.Array, matches: pa.ListArray, limits: Limits) -> tuple[pa.ListArray, FailedRows]:
+        """Do as ``keep`` does, for a column of messages and their lists of matches."""
         flat = matches.flatten()
         wrong: list[int] = []
-        failed: dict[int, MessageError] = {}
+        failed: FailedRows = {}
         for at, row, number, message in self._doubtful(xml, matches, flat):
-            try:
-                if not self._holds(number, message, limits):
-                    wrong.append(at)
-            except MessageError as error:
+            holds = self._evaluate(number, message, limits)
+            if isinstance(holds, Failed):
+                failed.setdefault(row, []).append(holds)
+            if holds is not True:
                 wrong.append(at)
-                failed.setdefault(row, error)
-        return _without(wrong, matches, flat), _with_errors(errors, failed)
+        return without(wrong, matches, flat), failed
 
     def select(
-        self, xml: bytes, found: list[_kernel.Selected], limits: Limits, failed: list[tuple[int, MessageError]]
-    ) -> list[_kernel.Selected]:
-        """As ``keep``, with what residual subscriptions select."""
+        self, xml: bytes, found: list[_kernel.Selected], limits: Limits
+    ) -> tuple[list[_kernel.Selected], list[Failed]]:
+        """Do as ``keep`` does, with what residual subscriptions select."""
         if not any(one[0] in self._sources for one in found):
-            return found
+            return found, []
         message = Message(xml)
-        tree = Tree(message.tree)
-        kept = [one for one in found if self._keeps(one[0], message, limits, failed)]
-        selected = []
-        for one in kept:
-            selecting = self._selecting.get(one[0])
-            selected.append(one if selecting is None else (one[0], *selecting.select(tree, limits)))
-        return selected
+        kept: list[_kernel.Selected] = []
+        failed: list[Failed] = []
+        for one in found:
+            number = one[0]
+            result: bool | Failed | _kernel.Selected = True
+            if number in self._sources:
+                result = self._evaluate(number, message, limits)
+            if result is True and number in self._selecting:
+                result = self._select(number, message, limits)
+            if isinstance(result, Failed):
+                failed.append(result)
+            elif result is not False:
+                kept.append(one if result is True else result)
+        return kept, failed
 
-    def select_lists(
-        self, xml: pa.Array, matches: pa.ListArray, errors: pa.Array, limits: Limits
-    ) -> tuple[pa.ListArray, pa.Array]:
-        """The same for a column of messages, their lists of matches, and what is wrong with them."""
+    def select_lists(self, xml: pa.Array, matches: pa.ListArray, limits: Limits) -> tuple[pa.ListArray, FailedRows]:
+        """Do as ``select`` does, for a column of messages and their lists of matches."""
         flat = matches.flatten()
         wrong: list[int] = []
-        failed: dict[int, MessageError] = {}
+        failed: FailedRows = {}
         places = array("q", range(len(flat)))
         selected: list[_kernel.Selected] = []
         room = _MOST_BYTES
-        tree = None
         for at, row, number, message in self._doubtful(xml, matches, flat.field("subscription")):
-            try:
-                holds = self._holds(number, message, limits)
-            except MessageError as error:
-                failed.setdefault(row, error)
-                holds = False
-            if not holds:
+            result: bool | Failed | _kernel.Selected = self._evaluate(number, message, limits)
+            if result is True and number in self._selecting:
+                result = self._select(number, message, limits, room)
+            if isinstance(result, Failed):
+                failed.setdefault(row, []).append(result)
                 wrong.append(at)
-            elif number in self._selecting:
-                if tree is None or tree.tree is not message.tree:
-                    tree = Tree(message.tree)
-                nodes, fragments, complete = self._selecting[number].select(tree, limits, room)
-                room -= sum(map(len, fragments or ()))
+            elif result is False:
+                wrong.append(at)
+            elif result is not True:
+                room -= sum(map(len, result[2] or ()))
                 places[at] = len(flat) + len(selected)
-                selected.append((number, nodes, fragments, complete))
+                selected.append(result)
         if selected:
             names = [field.name for field in flat.type]
             more = pa.array([dict(zip(names, one, strict=True)) for one in selected], flat.type)
             flat = pa.concat_arrays([flat, more]).take(pa.array(places))
-        return _without(wrong, matches, flat), _with_errors(errors, failed)
+        return without(wrong, matches, flat), failed
 
     def _doubtful(
         self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array
     ) -> Iterator[tuple[int, int, int, Message]]:
-        """The matches that are not sure: place among all, row, number of the subscription, and the message."""
+        """Yield the matches that libxml2 decides: place among all, row, number of the subscription, and the message."""
         if self._numbers is None:
             self._numbers = pa.array(sorted(self._sources), pa.uint32())
         doubtful = pc.indices_nonzero(pc.is_in(numbers, self._numbers))
@@ -167,8 +177,8 @@ class Residuals:
             yield at, row, number, message
 
 
-def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.ListArray:
-    """Lists as long as ``matches`` of the values ``flat``, but for those at the places that are wrong."""
+def without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.ListArray:
+    """Return lists as long as ``matches`` of the values ``flat``, without those at the places in ``wrong``."""
     keep = bytearray(b"\1") * len(flat)
     for at in wrong:
         keep[at] = 0
@@ -179,26 +189,54 @@ def _without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.List
     return pa.ListArray.from_arrays(offsets, flat.filter(pc.equal(kept, 1)), type=matches.type)
 
 
-def _with_errors(errors: pa.Array, failed: dict[int, MessageError]) -> pa.Array:
-    if not failed:
-        return errors
-    rows = errors.to_pylist()
-    for row, e in failed.items():
-        rows[row] = {"code": e.code, "text": e.text, "line": e.line, "column": e.column, "offset": e.offset}
-    return pa.array(rows, errors.type)
+def _answer(residual: Residual, message: Message, limits: Limits) -> bool | tuple[str, str]:
+    """Return whether a message satisfies a residual, or the code and text of what keeps libxml2 from deciding it."""
+    try:
+        tree = message.tree
+    except FATAL:
+        raise
+    except BaseException as error:
+        return "message-refused", shortened(f"libxml2 cannot read the message: {error}", MAX_TEXT)
+    try:
+        if message.affords(residual, limits):
+            return bool(_cached(residual.xpath, residual.prefixes)(tree))
+    except FATAL:
+        raise
+    except BaseException as error:
+        said = str(error) or type(error).__name__
+        return "residual-refused", shortened(f"libxml2 cannot evaluate {shortened(residual.xpath)}: {said}", MAX_TEXT)
+    text = f"libxml2 may take too long with {shortened(residual.xpath)}"
+    return "residual-too-costly", f"{text} (more than max_residual_cost, {limits.max_residual_cost:,} nodes)"
 
 
 class Message:
-    """A message as libxml2 sees it, parsed when first asked, and what was found out about it."""
+    """A message as libxml2 sees it, parsed when first asked, and the answers to residuals known so far."""
 
     def __init__(self, xml: bytes | str) -> None:
         self._xml = xml
-        self.answers: dict[tuple[object, ...], bool] = {}
-        """By text and prefixes: very many subscriptions may have the same."""
+        self.answers: dict[tuple[object, ...], bool | tuple[str, str]] = {}
+        """By text and prefixes, which many subscriptions share: the answer, or code and text of a failure."""
+
+    @property
+    def tree(self) -> etree._ElementTree:
+        """The parsed message. Raises if libxml2 cannot read it."""
+        if isinstance(self._parsed, BaseException):
+            raise self._parsed
+        return self._parsed
 
     @cached_property
-    def tree(self) -> etree._ElementTree:
-        return parse(self._xml)
+    def _parsed(self) -> etree._ElementTree | BaseException:
+        # The error is kept: with a thousand residuals the message must not be parsed a thousand times in vain.
+        try:
+            return parse(self._xml)
+        except FATAL:
+            raise
+        except BaseException as error:
+            return error.with_traceback(None)
+
+    @cached_property
+    def numbered(self) -> Tree:
+        return Tree(self.tree)
 
     @cached_property
     def _nodes(self) -> int:
@@ -233,15 +271,30 @@ def _cached(xpath: str, prefixes: tuple[tuple[str, str], ...]) -> etree.XPath:
 
 
 def check(residual: Residual) -> etree.XPath:
-    """The compiled test; the same text is compiled once, however many ask."""
+    """Return the compiled test. Raises QueryError for a residual that could not be evaluated on any message.
+
+    The bound on libxml2's work reads the canonical text, which may be longer than the query that was given.
+    """
+    if len(residual.xpath) > MAX_LENGTH:
+        text = f"the query has {len(residual.xpath):,} characters when written out; the limit is {MAX_LENGTH:,}"
+        raise QueryError("too-long", text, hint="split it into several subscriptions")
     try:
+        cost(residual.xpath, residual.prefixes, Size(1, 1, 1))
         return _cached(residual.xpath, residual.prefixes)
+    except (etree.XPathError, ValueError, TypeError, RecursionError) as error:
+        text = f"libxml2 cannot evaluate {shortened(residual.xpath)}: {shortened(str(error))}"
+        raise QueryError("residual-refused", text, hint="simplify the query") from error
+
+
+def selecting(residual: Residual, result: str) -> Selecting | None:
+    """Return what a residual subscription selects; None if it asks for the match only. Raises QueryError."""
+    if result == "match":
+        return None
+    try:
+        return Selecting(residual, fragments=result == "fragments")
     except (etree.XPathError, ValueError, TypeError) as error:
-        raise _refused(residual, error) from error
-
-
-def _refused(residual: Residual, error: Exception) -> TwigcastError:
-    return TwigcastError("residual-refused", f"libxml2 cannot evaluate {residual.xpath}: {error}")
+        text = f"libxml2 cannot select {shortened(residual.xpath)}: {shortened(str(error))}"
+        raise QueryError("residual-refused", text, hint="simplify the query") from error
 
 
 def parse(xml: bytes | str) -> etree._ElementTree:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twigcast.durations import WORDS, duration_text, milliseconds
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import OptionError
 from twigcast.hints import suggest
 from twigcast.ids import SubscriptionId, is_id
 
@@ -40,14 +40,6 @@ class Subscription:
     """For a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
     stream: str | None = None
     """Only messages of this stream. An engine has one stream and does not look at it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A subscription that a message could not be tried with; the others were."""
-
-    id: SubscriptionId
-    error: MessageError
 
 
 def fields_of(value: Any, number: int) -> dict[str, Any]:

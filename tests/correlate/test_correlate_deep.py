@@ -72,6 +72,6 @@ def test_what_is_too_much_for_correlations_still_reaches_filters(told: bool, cap
     second = broker.publish(hostile, id="m2", time=2, stream="S", failures=failures)
     assert [match.subscription for match in (*first, *second)] == ["filter", "filter"]
     if failures is None:
-        assert "m2 joins with nothing" in caplog.text
+        assert "the subscription 'joins' failed on 'm2'" in caplog.text
     else:
         assert [(one.id, one.error.code) for one in failures] == [("joins", TOO_MUCH)]

@@ -34,14 +34,15 @@ def found(matched: chunk.Matched) -> set[tuple[str, int]]:
     return {(Path(row.message).name, row.subscription) for row in matched.matches.collect()}
 
 
-def test_what_may_take_too_long_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_may_take_too_long_is_a_failure_of_its_subscription(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(DOCUMENT)
     costly = Subscription(7, "not(/db/s[n < @id])")
     limits = Limits(max_residual_cost=10)
     matched = chunk.match(spark, [str(tmp_path / "a.xml")], [*SUBSCRIPTIONS, costly], chunks=2, limits=limits)
     assert {number for _, number in found(matched)} == {0, 1, 2, 4, 5, 6}
-    (dead,) = matched.dead.collect()
-    assert dead.reason == "residual-too-costly" and "subscription 7" in dead.text
+    assert matched.dead.collect() == []
+    (failure,) = matched.failures.collect()
+    assert (failure.subscription, failure.reason) == (7, "residual-too-costly")
 
 
 def test_one_answer_per_document_and_subscription(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from twigcast.engine import Engine, Subscription
+from twigcast.failures import FAILURES
 from twigcast.spark.sinks import jsonl
 from twigcast.spark.stages import match as match_stage
 from twigcast.spark.stages import outcome as outcome_stage
@@ -75,7 +76,8 @@ class Fragile:
             if b"boom" in part.column("xml").to_pylist():
                 raise RuntimeError("out of cheese")
             matches = pa.array([[0]] * part.num_rows, MATCHES)
-            yield pa.RecordBatch.from_arrays([matches, pa.nulls(part.num_rows, ERROR)], ["matches", "error"])
+            empty = pa.nulls(part.num_rows, ERROR), pa.nulls(part.num_rows, FAILURES)
+            yield pa.RecordBatch.from_arrays([matches, *empty], ["matches", "error", "failures"])
 
 
 @pytest.mark.parametrize("place", [0, 5, 20, 31])
@@ -104,7 +106,8 @@ def test_many_matches_come_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 def sample(ids: list[Any], matches: list[list[int]]) -> Outcome:
     size = len(ids)
-    return Outcome(pa.array(ids), pa.array([b""] * size), pa.array(matches, MATCHES), pa.nulls(size, ERROR))
+    empty = pa.nulls(size, ERROR), pa.nulls(size, FAILURES)
+    return Outcome(pa.array(ids), pa.array([b""] * size), pa.array(matches, MATCHES), *empty)
 
 
 def lines(outcome: Outcome, ids: pa.Array) -> list[Any]:
@@ -130,7 +133,8 @@ def test_lines_are_json(ids: list[Any], subscriptions: list[Any]) -> None:
 def test_lines_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LINES_AT_ONCE", 3)
     whole = sample(list("abcdef"), [[0, 1], [], [2, 3, 4, 0], [1], [], [4]])
-    part = Outcome(*(column.slice(1, 4) for column in (whole.ids, whole.xml, whole.matches, whole.errors)))
+    columns = whole.ids, whole.xml, whole.matches, whole.errors, whole.failures
+    part = Outcome(*(column.slice(1, 4) for column in columns))
     got = lines(part, pa.array(list("vwxyz")))
     assert [line["message"] + line["subscription"] for line in got] == ["cx", "cy", "cz", "cv", "dw"]
 
@@ -141,7 +145,8 @@ def test_nothing_matches() -> None:
 
 def dead(xml: bytes | None) -> dict[str, Any]:
     error = {"code": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": "words"}
-    row = Outcome(pa.array(["m"]), pa.array([xml], pa.binary()), pa.array([[]], MATCHES), pa.array([error], ERROR))
+    columns = pa.array(["m"]), pa.array([xml], pa.binary()), pa.array([[]], MATCHES), pa.array([error], ERROR)
+    row = Outcome(*columns, pa.nulls(1, FAILURES))
     (line,) = jsonl.dead_lines(row)
     found: dict[str, Any] = json.loads(line)
     return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from twigcast.chunk.formula import holds
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
-from twigcast.engine import Engine, Failure, Subscription
-from twigcast.errors import MessageError, OptionError
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import OptionError, TwigcastError
+from twigcast.failures import FATAL, Failed, Failure
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.flwr import is_transform
@@ -25,6 +26,9 @@ from twigcast.selecting import Selecting, Tree
 
 ENGINES = ("twigcast", "lxml")
 
+Reason: TypeAlias = tuple[str, str]
+"""Why an expression could not be evaluated: code and text."""
+
 
 class Outcome(NamedTuple):
     """An expression that holds on a fragment, and what it selects there, with the document's own node ids."""
@@ -34,8 +38,8 @@ class Outcome(NamedTuple):
     fragments: list[bytes] | None = None
     complete: bool = True
     payload: bytes | None = None
-    refused: tuple[str, str] | None = None
-    """Instead of all that: why it could not be tried, code and text."""
+    refused: Reason | None = None
+    """Instead of all that: why it could not be evaluated."""
 
 
 class ChunkEngine(Protocol):
@@ -85,18 +89,18 @@ class Twigcast:
     """Our own engine. What selects XML has a twin that selects the nodes' ids, for the order of the results."""
 
     def __init__(self, chunk: Chunk, limits: Limits) -> None:
-        self._engine = Engine(limits=limits)
         expressions = [one.subscription for one in chunk.expressions]
         twins = [replace(s, id=_twin(s.id), result="nodes") for s in expressions if s.result == "fragments"]
-        self._engine.add_many([*expressions, *twins])
+        self._engine, problems = engine_of([*expressions, *twins], limits)
+        self._refused = [_refused(id, reason) for id, reason in problems.items()]
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
         failures: list[Failure] = []
         if not self._engine.selects:
             matched = [Outcome(int(id)) for id in self._engine.match(xml, failures=failures)]
-            return matched + [refused(one) for one in failures]
+            return matched + [refused(one) for one in failures] + self._refused
         found = {int(one.id): one for one in self._engine.select(xml, failures=failures)}
-        made = [refused(one) for one in failures]
+        made = [refused(one) for one in failures] + self._refused
         for number, one in found.items():
             if number >= 0:
                 twin = found.get(_twin(number))
@@ -105,14 +109,31 @@ class Twigcast:
         return made
 
 
-def reason(error: MessageError, number: int) -> tuple[str, str]:
-    """Why an expression could not be tried, code and text; without its number, which its subscriber does not know."""
-    return error.code, error.text.replace(f"the subscription {number}, ", "")
+def engine_of(expressions: Sequence[Subscription], limits: Limits) -> tuple[Engine, dict[int, Reason]]:
+    """Return an engine with the expressions, and why those that it cannot take are not in it.
+
+    An expression is longer than the query that it is a part of where it has to name the way to its chunk.
+    """
+    engine = Engine(limits=limits)
+    problems: dict[int, Reason] = {}
+    try:
+        engine.add_many(expressions)
+    except TwigcastError:
+        engine = Engine(limits=limits)
+        for one in expressions:
+            try:
+                engine.add_many([one])
+            except TwigcastError as error:
+                problems[int(one.id)] = error.code, error.text
+    return engine, problems
 
 
 def refused(failure: Failure) -> Outcome:
-    number = int(failure.id)
-    return Outcome(number if number >= 0 else _twin(number), refused=reason(failure.error, number))
+    return _refused(int(failure.id), (failure.error.code, failure.error.text))
+
+
+def _refused(id: int, reason: Reason) -> Outcome:
+    return Outcome(id if id >= 0 else _twin(id), refused=reason)
 
 
 def _twin(number: object) -> int:
@@ -145,8 +166,15 @@ class Lxml:
         found += untried.values()
         tree = Tree(parse_message(xml))
         for test in self._tests:
-            if test.number not in untried and test.holds(tree.tree):
-                found.append(test.outcome(tree, self._limits, own.get(test.number)))
+            if test.number in untried:
+                continue
+            try:
+                if test.holds(tree.tree):
+                    found.append(test.outcome(tree, self._limits, own.get(test.number)))
+            except FATAL:
+                raise
+            except BaseException as error:
+                found.append(refused(Failure(test.number, Failed.of(test.number, error, "residual-refused").error)))
         return found
 
 

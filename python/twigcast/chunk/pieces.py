@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
-from twigcast.chunk.filter import reason
+from twigcast.chunk.filter import engine_of
 from twigcast.chunk.scheme import Expression, Keep, Scheme
-from twigcast.engine import Engine, SubscriptionId
+from twigcast.engine import SubscriptionId
 from twigcast.errors import MessageError
+from twigcast.failures import Failed
 from twigcast.limits import Limits
 
 PIECE = 1 << 20
@@ -33,8 +34,8 @@ PIECE = 1 << 20
 SPARSE = 2
 """What has been found is taken out when there is one of it for so many that are left."""
 
-_Result = tuple[set[int], MessageError | None, list[tuple[int, MessageError]]]
-"""What has been found, why the piece cannot be read, and what could not be tried."""
+_Result = tuple[set[int], MessageError | None, list[Failed]]
+"""What has been found, why the piece cannot be read, and the expressions that could not be evaluated."""
 
 
 def piecewise(scheme: Scheme) -> list[tuple[Expression, tuple[Keep, ...]]]:
@@ -60,6 +61,9 @@ class Compiled:
 
     def __init__(self, scheme: Scheme, limits: Limits) -> None:
         needed = piecewise(scheme)
+        self.engine, problems = engine_of([one.subscription for one, _ in needed], limits)
+        # An expression that the engine cannot take is left to the fragments, which say so.
+        needed = [(one, units) for one, units in needed if one.number not in problems]
         self.expressions = [one for one, _ in needed]
         self.limits = limits
         self.parted: dict[int, list[int]] = {}
@@ -73,8 +77,6 @@ class Compiled:
             for unit in units if one.whole is None else one.whole if units else ():
                 self.unsound.setdefault(numbers.setdefault(unit, len(numbers)), []).append(one.number)
         self.units = [steps(unit) for unit in numbers]
-        self.engine = Engine(limits=limits)
-        self.engine.add_many(one.subscription for one in self.expressions)
         self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
 
     def kernel(self) -> _kernel.Engine:
@@ -122,9 +124,10 @@ class _Wanted:
         self._use(_kernel.Engine.open(pa.array(kernel.save())))
 
     def match(self, xml: pa.Array, around: int) -> _Result:
-        failed: list[tuple[int, MessageError]] = []
+        failed: list[Failed] = []
         found, error = self._engine.match_units(xml, self._units, around, failed)
-        return {self._numbers[number] for number in found}, error, [(self._numbers[n], why) for n, why in failed]
+        numbered = [replace(one, number=self._numbers[one.number]) for one in failed]
+        return {self._numbers[number] for number in found}, error, numbered
 
 
 def too_large(most: int) -> str:
@@ -243,9 +246,9 @@ class Pieces:
             self._start()
             return
         if error is not None:  # it can be read, but is too large, say: it does not say of which expression
-            failed = [(number, error) for number in self._remaining]
-        for number, why in failed:
-            self.problems[number] = Undecided(number, *reason(why, number))
+            failed = [Failed.of(number, error) for number in self._remaining]
+        for why in failed:
+            self.problems[why.number] = Undecided(why.number, why.code, why.text)
         self._pending.popleft()
         for unit in piece.parted:
             self._parted.update(self._made.parted.get(unit, ()))

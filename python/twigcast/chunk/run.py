@@ -23,6 +23,7 @@ from twigcast.chunk.formula import All, Any, Formula, Found, Never
 from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme
 from twigcast.errors import TwigcastError
+from twigcast.failures import FATAL, Failed
 from twigcast.limits import Limits
 from twigcast.results import Selected
 
@@ -274,9 +275,12 @@ class Evaluation:
                     self._done.append(one)
                 else:
                     self.problems[one.number] = Undecided(one.number, *one.refused)
-        except TwigcastError as error:
+        except FATAL:
+            raise
+        except BaseException as error:  # the fragment cannot be evaluated at all
             for expression in self._expressions[chunk]:
-                self.problems[expression.number] = Undecided(expression.number, error.code, error.text)
+                failed = Failed.of(expression.number, error, "internal")
+                self.problems[expression.number] = Undecided(failed.number, failed.code, failed.text)
 
 
 _worker: Filter | None = None

@@ -125,7 +125,7 @@ def run(
     summary(counts, seconds, outbox)
     if once and received:
         ctx.exit(KILLED + received[0])
-    ctx.exit(2 if counts.rejects else 0 if counts.matches else 1)
+    ctx.exit(2 if counts.rejects or counts.failures else 0 if counts.matches else 1)
 
 
 def _run_folder(
@@ -189,7 +189,9 @@ def summary(counts: Counts, seconds: float, outbox: Path) -> None:
         "time": f"{seconds:.1f} s ({rate})",
         "results": f"{outbox / 'matches'}",
     }
-    if counts.rejects:
+    if counts.failures:
+        rows["failures"] = f"{counts.failures:,} of single subscriptions"
+    if counts.rejects or counts.failures:
         rows["dead letters"] = f"{outbox / 'dead'}"
     for name, value in rows.items():
         click.echo(f"{name:<13}{value}")

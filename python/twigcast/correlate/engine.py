@@ -8,7 +8,6 @@ then in the order in which the subscriptions came, then by the order of arrival 
 from __future__ import annotations
 
 import builtins
-import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,19 +20,21 @@ from twigcast.correlate.output import pieces, render
 from twigcast.correlate.reference import derived_id
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation, Ref
-from twigcast.errors import MessageError, OptionError, TwigcastError
+from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError
+from twigcast.failures import FATAL, MAX_TEXT, Failed, Failure, shortened
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
 from twigcast.transform.nodes import Message
 
 STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
+PUBLISHED = "published-unreadable"
+"""The code of the failure of a correlation that publishes a message which cannot be read."""
 MessageId = str | int
 AT_ONCE = 1024
 """Messages that go to the kernel together."""
 Copies = dict[tuple[int, int], bytes | None]
 """Elements by message and node, as long as these messages are at hand; None for what is no element."""
-_LOG = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
@@ -65,6 +66,8 @@ class Derived:
     stream: str
     time: int
     xml: bytes
+    subscription: SubscriptionId
+    """The correlation that published it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Outcome:
     results: list[Correlated]
     derived: list[Derived]
     late: bool = False
+    failures: list[Failure] = field(default_factory=list)
+    """Correlations that could not be evaluated; the others were."""
 
 
 class Correlations:
@@ -126,6 +131,10 @@ class Correlations:
     def ids(self) -> list[SubscriptionId]:
         return list(self._of)
 
+    def get(self, id: SubscriptionId) -> Correlation | None:
+        """Return a correlation; None if there is none with this id."""
+        return self._of.get(id)
+
     def parse(
         self, query: str, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
     ) -> Correlation:
@@ -164,21 +173,20 @@ class Correlations:
             hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
             raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
         with self._lock:
-            results: list[Correlated] = []
-            derived: list[Derived] = []
             taken, found = self.backend.push(self._stream(stream), False, time, _label(id, time), xml)
-            pending = deque(self._made(found, results))
+            outcome = Outcome([], [], not taken)
+            pending = deque(self._made(found, outcome))
             while pending:
                 one = pending.popleft()
-                derived.append(one)
+                outcome.derived.append(one)
                 try:
                     _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
                 except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
-                    _LOG.warning("%s joins with nothing: %s", one.id, error)
+                    outcome.failures.append(Failure(one.subscription, published_error(one, error)))
                     continue
-                pending += self._made(found, results)
+                pending += self._made(found, outcome)
             self._warn()
-        return Outcome(results, derived, not taken)
+        return outcome
 
     def publish_all(
         self, messages: Sequence[tuple[bytes, MessageId, int, str]]
@@ -192,7 +200,7 @@ class Correlations:
                 except TwigcastError as error:
                     yield place, error
                     continue
-                if outcome.results or outcome.derived or outcome.late:
+                if outcome.results or outcome.derived or outcome.late or outcome.failures:
                     yield place, outcome
             return
         for start in range(0, len(messages), AT_ONCE):
@@ -204,9 +212,9 @@ class Correlations:
                 told: list[tuple[int, Outcome | TwigcastError]] = []
                 copies: Copies = {}
                 for place, taken, found, refusal in self.backend.push_many(streams, times, labels, texts):
-                    results: list[Correlated] = []
-                    self._made(found, results, copies)
-                    told.append((start + place, refusal or Outcome(results, [], not taken)))
+                    outcome = Outcome([], [], not taken)
+                    self._made(found, outcome, copies)
+                    told.append((start + place, refusal or outcome))
                 self._warn()
             yield from told
 
@@ -217,8 +225,8 @@ class Correlations:
         named = [one for one in self._read if one and one not in self._published]
         return named[0] if len(named) == 1 else ""
 
-    def _made(self, found: list[Found], results: list[Correlated], copies: Copies | None = None) -> list[Derived]:
-        """Appends the results; answers what is published of them."""
+    def _made(self, found: list[Found], outcome: Outcome, copies: Copies | None = None) -> list[Derived]:
+        """Append results and failures to the outcome. Return what is published of the results."""
         if not found:
             return []
         copies = {} if copies is None else copies
@@ -227,6 +235,7 @@ class Correlations:
         trees: dict[int, Message] = {}
         payloads: dict[Any, bytes] = {}
         count: Counter[tuple[int, tuple[bytes, ...]]] = Counter()
+        failed: set[int] = set()
         for one in found:
             id = self._ids[one.number]
             correlation = self._of[id]
@@ -235,18 +244,27 @@ class Correlations:
             key = (tuple(map(builtins.id, one.messages)), one.nodes, correlation.select, correlation.shown)
             payload = payloads.get(key)
             if payload is None:
-                payload = self._joined(correlation, one, copies)
-                if payload is None:
-                    payload = _payload(correlation, one, trees)
+                try:
+                    payload = self._joined(correlation, one, copies)
+                    if payload is None:
+                        payload = _payload(correlation, one, trees)
+                except FATAL:
+                    raise
+                except BaseException as error:
+                    if one.number not in failed:  # one report, however many results it would have had
+                        failed.add(one.number)
+                        why = Failed.of(one.number, error, "correlation-failed").error
+                        outcome.failures.append(Failure(id, why))
+                    continue
                 payloads[key] = payload
             named = [_named(label) for label in labels]
             messages = tuple(name for name, _ in named)
             fitting = len(payload) <= self.limits.max_result_bytes
-            results.append(Correlated(id, messages, payload if fitting else None, one.nodes))
+            outcome.results.append(Correlated(id, messages, payload if fitting else None, one.nodes))
             if correlation.publish is not None and fitting:
                 count[one.number, labels] += 1
                 name = derived_id(correlation.publish, messages, count[one.number, labels])
-                derived.append(Derived(name, correlation.publish, max(time for _, time in named), payload))
+                derived.append(Derived(name, correlation.publish, max(time for _, time in named), payload, id))
         return derived
 
     def _joined(self, correlation: Correlation, found: Found, copies: Copies) -> bytes | None:
@@ -292,6 +310,12 @@ def _payload(correlation: Correlation, found: Found, trees: dict[int, Message]) 
     for ref, node in zip(correlation.shown, found.nodes, strict=True):
         parts[ref.block][1][ref.variable] = node
     return render(correlation, parts)
+
+
+def published_error(made: Derived, error: MessageError) -> SubscriptionError:
+    """Return the failure of a correlation whose published message cannot be read."""
+    text = f"{made.id}, which it published on {made.stream!r}, cannot be read: {error.code}: {error.text}"
+    return SubscriptionError(PUBLISHED, shortened(text, MAX_TEXT))
 
 
 def _label(id: MessageId, time: int) -> bytes:

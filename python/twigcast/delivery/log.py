@@ -1,6 +1,7 @@
 """The delivery log: what each micro-batch found, durable before any sink sees it, and until every sink has.
 
     <folder>/<stream>/batch-00000007/0000.messages.parquet  0000.deliveries.parquet  0000.dead.parquet
+                                     0000.failures.parquet
     <folder>/<stream>/batch-00000007.json        the ledger: the batch exists if and only if this file does
     <folder>/<stream>/forgotten.json             the last batch that every sink has passed, and which sinks these were
     <folder>/<stream>/_staging/<run>/…           where the tasks of a run write
@@ -38,7 +39,7 @@ from twigcast.delivery.files import (
 )
 from twigcast.errors import OptionError, StateDamaged, TwigcastError
 
-KINDS = ("messages", "deliveries", "dead")
+KINDS = ("messages", "deliveries", "dead", "failures")
 ROWS_AT_ONCE = 1 << 16
 """Deliveries that a reader holds at one time."""
 
@@ -56,12 +57,12 @@ class Counts:
     bytes: int = 0
     deliveries: int = 0
     rejects: int = 0
+    failures: int = 0
+    """Failures of single subscriptions, one for each subscription and message. Logs before version 0.2 have none."""
 
     def add(self, other: Counts) -> None:
-        self.messages += other.messages
-        self.bytes += other.bytes
-        self.deliveries += other.deliveries
-        self.rejects += other.rejects
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +154,17 @@ class LogBatch:
         return False
 
     def dead(self) -> Iterator[pa.RecordBatch]:
-        """The refused messages, a bounded number at a time."""
+        """Yield the refused messages, a bounded number at a time."""
+        yield from self._rows("dead")
+
+    def failures(self) -> Iterator[pa.RecordBatch]:
+        """Yield the failures of subscriptions, counted by subscription and reason within each part."""
+        yield from self._rows("failures")
+
+    def _rows(self, kind: str) -> Iterator[pa.RecordBatch]:
         for part in self.ledger["parts"]:
-            if "dead" in part:
-                with self._opened(part["dead"]) as file:
+            if kind in part:
+                with self._opened(part[kind]) as file:
                     for group in range(file.num_row_groups):
                         yield one_batch(file.read_row_group(group))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twigcast.delivery.ids import delivery_ids
-from twigcast.delivery.log import Counts
+from twigcast.delivery.log import KINDS, Counts
+from twigcast.failures import Tally
 
 TIME = pa.timestamp("us", tz="UTC")
 MESSAGES = pa.schema(
@@ -49,16 +50,29 @@ DEAD = pa.schema(
         ("original", pa.binary()),
     ]
 )
+FAILURES = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("subscriber", pa.string()),
+        ("reason", pa.string()),
+        ("count", pa.int64()),
+        ("text", pa.string()),
+        ("first_message", pa.string()),
+        ("last_message", pa.string()),
+        ("last_time", TIME),
+    ]
+)
+"""Failures of subscriptions: a row for each subscription and reason, however many messages it failed on. The text is
+that of the last failure."""
 REPORT = pa.schema(
     [
-        *((name, pa.int64()) for name in ("messages", "bytes", "deliveries", "rejects")),
-        *((name, pa.string()) for name in ("messages_file", "deliveries_file", "dead_file")),
+        *((name, pa.int64()) for name in (field.name for field in fields(Counts))),
+        *((f"{kind}_file", pa.string()) for kind in KINDS),
     ]
 )
 """What a task tells the driver: counts, and the names of the files it has written (null: none)."""
-REPORT_SQL = (
-    "messages long, bytes long, deliveries long, rejects long,"
-    " messages_file string, deliveries_file string, dead_file string"
+REPORT_SQL = ", ".join(
+    [*(f"{field.name} long" for field in fields(Counts)), *(f"{kind}_file string" for kind in KINDS)]
 )
 
 GROUP_BYTES = 16 << 20
@@ -93,6 +107,8 @@ class LogPart:
         self._messages = _Part(staging / f"{attempt}.messages.parquet", MESSAGES)
         self._deliveries = _Part(staging / f"{attempt}.deliveries.parquet", DELIVERIES)
         self._dead = _Part(staging / f"{attempt}.dead.parquet", DEAD)
+        self._failures = _Part(staging / f"{attempt}.failures.parquet", FAILURES)
+        self._failed = Tally()
         self._held: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._held_bytes = self._held_rows = self._held_messages = 0
 
@@ -134,6 +150,13 @@ class LogPart:
             self.counts.bytes += pc.sum(pc.binary_length(rows.column("original"))).as_py() or 0
             self._dead.write([rows])
 
+    def fail(self, failures: pa.RecordBatch) -> None:
+        """Count failures of subscriptions: ``subscription``, ``subscriber``, ``reason``, ``text``, ``message`` and
+        ``time``, in the order of the messages."""
+        self.counts.failures += len(failures)
+        for row in failures.to_pylist():
+            self._failed.add(**{**row, "last_time": row.pop("time")})
+
     @property
     def report(self) -> dict[str, Any]:
         """One row of ``REPORT``."""
@@ -142,7 +165,12 @@ class LogPart:
 
     @property
     def _parts(self) -> dict[str, _Part]:
-        return {"messages": self._messages, "deliveries": self._deliveries, "dead": self._dead}
+        return {
+            "messages": self._messages,
+            "deliveries": self._deliveries,
+            "dead": self._dead,
+            "failures": self._failures,
+        }
 
     def _conform(
         self, batch: pa.RecordBatch, schema: pa.Schema, given: dict[str, pa.Array] | None = None
@@ -184,6 +212,8 @@ class LogPart:
         try:
             if kind is None:
                 self._flush()
+                if self._failed:
+                    self._failures.write([pa.RecordBatch.from_pylist(self._failed.rows, schema=FAILURES)])
         finally:
             for part in self._parts.values():
                 part.close(durable=kind is None)

@@ -20,6 +20,7 @@ from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import MessageError, OptionError, TwigcastError
+from twigcast.failures import FATAL, Failed
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
 from twigcast.results import MATCH
@@ -190,8 +191,11 @@ class Evaluate:
         runs = tuple(zip(row["here"].as_py(), row["there"].as_py(), strict=True))
         try:
             outcomes = filter.evaluate(Fragment(chunk, row["xml"].as_py(), runs))
-        except TwigcastError as error:
-            refused = error.code, error.text
+        except FATAL:
+            raise
+        except BaseException as error:  # the fragment cannot be evaluated at all
+            failed = Failed.of(0, error, "internal")
+            refused = failed.code, failed.text
             outcomes = [Outcome(number, refused=refused) for number in _expressions(filter.scheme, chunk)]
         for one in outcomes:
             made = one._asdict()
@@ -237,17 +241,20 @@ class MergeDocument:
                 sure[one.id] = last["reason"] is None and lacks is None
             elif lacks is not None:
                 reason, text = missing[lacks]
-                made.append({"message": document, "reason": reason, "text": f"subscription {one.id}: {text}"})
+                made.append({"message": document, "subscription": self._id(one.id), "reason": reason, "text": text})
         answers = [known(one, of_all=sure[one.id]) for one in merge.answers() if one.id in sure]
         if last["reason"] is not None:
             made.append({"message": document, **{name: last[name] for name, _ in _WRONG}})
         return pa.concat_tables([self._matches(document, answers), pa.Table.from_pylist(made, self.schema)])
 
+    def _id(self, id: SubscriptionId) -> SubscriptionId:
+        return id if self.schema.field("subscription").type == pa.int64() else str(id)
+
     def _matches(self, document: str, answers: Sequence[Any]) -> pa.Table:
         kind = self.schema.field("subscription").type
         columns: dict[str, Any] = {
             "message": pa.array([document] * len(answers), pa.string()),
-            "subscription": pa.array([one.id if kind == pa.int64() else str(one.id) for one in answers], kind),
+            "subscription": pa.array([self._id(one.id) for one in answers], kind),
         }
         if "payload" in self.schema.names:
             rows = [

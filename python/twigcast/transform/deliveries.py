@@ -1,8 +1,10 @@
 """What the transforms of an engine deliver: all that the kernel makes, and what it leaves to others.
 
 - Transforms that no tree pattern decides are evaluated by libxml2, one by one, each within a bound.
-- A message that the kernel's transforms refuse (nested beyond what their bit sets hold, or with too many matches) is
-  evaluated node by node, for those transforms whose binding path and condition hold for it: a set of filters knows.
+- A message that the kernel's transforms refuse (nested beyond what their bit sets hold, or with too many matches), or
+  that the kernel fails on, is evaluated node by node, for those transforms whose binding path and condition hold for
+  it: a set of filters knows.
+- A transform that cannot be evaluated on a message fails alone (``twigcast.failures``).
 - ``deliver_empty``: who asked for that gets the empty outer element where nothing is bound (SEMANTICS 15).
 """
 
@@ -12,27 +14,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
-from lxml import etree
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
-from twigcast.errors import MessageError
+from twigcast.errors import TwigcastError
+from twigcast.failures import FATAL, Failed, FailedRows, Failure, shortened
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
 from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
-from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers
+from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers, messages_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.render import TooLong, render
 from twigcast.transform.saved import Kept, Opening, saved
 from twigcast.transform.templates import Prepared
 
-# What the kernel's transforms say of messages that filters have no trouble with.
-REFUSED = ("too-deep-to-transform", "too-much-to-transform")
+FAILED = "transforms-failed"
+# Codes of messages that the kernel's transforms refuse, or fail on, and that filters have no trouble with.
+REFUSED = ("too-deep-to-transform", "too-much-to-transform", FAILED)
 # All transforms of a message together may take so many times what one may.
 _TOGETHER = 4
 
@@ -44,25 +47,12 @@ class Filters(Protocol):
 
     def remove(self, id: int) -> None: ...
 
-    def match(self, xml: bytes) -> Sequence[Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A subscription that a message could not be tried with."""
-
-    number: int
-    code: str
-    text: str
-
-    def error(self, named: Callable[[int], str], more: str = "") -> MessageError:
-        text = f"the transform {named(self.number)}{more}: {self.text}"
-        return MessageError(self.code, text, line=1, column=1, offset=0)
+    def match(self, xml: bytes, *, failures: list[Failure]) -> Sequence[Any]: ...
 
 
 @dataclass(slots=True)
 class Row:
-    """What is made of one message beside the kernel."""
+    """What is made of one message beside the kernel, and the transforms that failed on it."""
 
     made: list[Made]
     failed: list[Failed]
@@ -78,6 +68,8 @@ class Deliveries:
         self._transform_of = transform_of
         self._make_filters = filters
         self._filters: Filters | None = None
+        self._ungated: set[int] = set()
+        """Transforms that the filters do not take: they are evaluated on every message that the kernel refuses."""
         self._slow: dict[int, Transform | None] = {}
         self._kept: dict[int, Kept] = {}
         self._empty: dict[int, bytes] = {}
@@ -94,7 +86,7 @@ class Deliveries:
             if not self._add(number, prepared):
                 self._slow[number] = transform
             elif self._filters is not None:
-                self._filters.add(as_filter(transform or self._transform_of(number)), id=number)
+                self._add_filter(self._filters, number, transform)
         if deliver_empty:
             self._empty[number] = _empty(prepared) or _empty(Prepared(None, self._transform_of(number)))
 
@@ -121,7 +113,9 @@ class Deliveries:
         with self._lock:
             self.fast.remove(number)
             self._kept.pop(number, None)
-            if self._filters is not None:
+            if number in self._ungated:
+                self._ungated.remove(number)
+            elif self._filters is not None:
                 self._filters.remove(number)
 
     def saved(self) -> dict[int, dict[str, Any] | None]:
@@ -136,8 +130,8 @@ class Deliveries:
     # -- one message
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], list[Failed], _kernel.Error | None]:
-        """The subscriptions that get something of a message, those that could not be tried, or why it was refused."""
-        numbers, error = self.fast.match(xml, limits)
+        """Return the subscriptions that get something of a message and those that failed, or why it was refused."""
+        numbers, error = _isolated(self.fast.match, xml, limits)
         refused = error is not None and error[0] in REFUSED
         if error is not None and not refused:
             return [], [], error
@@ -146,8 +140,8 @@ class Deliveries:
         return sorted({*numbers, *self._empty} - {one.number for one in row.failed}), row.failed, None
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], list[Failed], _kernel.Error | None]:
-        """As ``match``, with what they get. Equal payloads are one object."""
-        made, error = self.fast.make(xml, limits)
+        """Do as ``match`` does, with what the subscriptions get. Equal payloads are one object."""
+        made, error = _isolated(self.fast.make, xml, limits)
         refused = error is not None and error[0] in REFUSED
         if error is not None and not refused:
             return [], [], error
@@ -157,7 +151,7 @@ class Deliveries:
         return made, row.failed, None
 
     def _empties(self, served: Iterable[int], row: Row) -> list[Made]:
-        """For those who want them and were served nothing else."""
+        """Return the empty outer elements, for those who want them and were served nothing else."""
         if not self._empty:
             return []
         left = self._empty.keys() - served - {made.number for made in row.made} - {one.number for one in row.failed}
@@ -165,62 +159,108 @@ class Deliveries:
 
     # -- columns
 
-    def match_column(self, column: pa.Array, limits: Limits, named: Callable[[int], str]) -> tuple[pa.Array, pa.Array]:
-        """Lists of numbers, ascending, and errors, which say ``named`` what suffers."""
-        matches, errors = self.fast.match_column(column, limits)
+    def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, FailedRows]:
+        """Return lists of numbers, ascending, and the failures by row. Messages that cannot be read match nothing."""
+        try:
+            matches, errors = self.fast.match_column(column, limits)
+        except FATAL:
+            raise
+        except BaseException:
+            return self._match_rows(column, limits)
         if not self._has_more(errors):
-            return matches, errors
-        more, errors = self._rows(column, matches, errors, limits, named)
+            return matches, {}
+        more, failed = self._rows(column, matches, errors, limits)
         numbers = [[made.number for made in row] for row in more]
-        return merged_numbers(matches, pa.array(numbers, MATCHES)), errors
+        return merged_numbers(matches, pa.array(numbers, MATCHES)), failed
 
     def make_column(
-        self, column: pa.Array, start: int, max_bytes: int, limits: Limits, named: Callable[[int], str]
-    ) -> tuple[pa.Array, pa.Array, int]:
-        """Lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
-        lists, errors, end = self.fast.make_column(column, start, max_bytes, limits)
+        self, column: pa.Array, start: int, max_bytes: int, limits: Limits
+    ) -> tuple[pa.Array, FailedRows, int]:
+        """Return lists of ``MADE`` from a row on until there are ``max_bytes``, failures, and the first row not done.
+
+        The rows of failures count from ``start``.
+        """
+        try:
+            lists, errors, end = self.fast.make_column(column, start, max_bytes, limits)
+        except FATAL:
+            raise
+        except BaseException:
+            return self._make_rows(column, start, max_bytes, limits)
         if not self._has_more(errors):
-            return lists, errors, end
+            return lists, {}, end
         numbers = pa.ListArray.from_arrays(lists.offsets, lists.flatten().field("subscription"))
-        more, errors = self._rows(column.slice(start, end - start), numbers, errors, limits, named)
+        more, failed = self._rows(column.slice(start, end - start), numbers, errors, limits)
         rows = [[{"subscription": made.number, "payload": made.payload} for made in row] for row in more]
-        return merged(lists, pa.array(rows, pa.list_(MADE))), errors, end
+        return merged(lists, pa.array(rows, pa.list_(MADE))), failed, end
+
+    def _match_rows(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, FailedRows]:
+        """Do as ``match_column`` does, message by message: the kernel has failed on one of them."""
+        rows: list[list[int]] = []
+        failed: FailedRows = {}
+        for at, xml in enumerate(messages_of(column)):
+            numbers, of_row, _ = self.match(xml, limits)
+            rows.append(numbers)
+            if of_row:
+                failed[at] = of_row
+        return pa.array(rows, MATCHES), failed
+
+    def _make_rows(
+        self, column: pa.Array, start: int, max_bytes: int, limits: Limits
+    ) -> tuple[pa.Array, FailedRows, int]:
+        """Do as ``make_column`` does, message by message: the kernel has failed on one of them."""
+        rows: list[list[dict[str, Any]]] = []
+        failed: FailedRows = {}
+        size = 0
+        for at, xml in enumerate(messages_of(column.slice(start))):
+            made, of_row, _ = self.make(xml, limits)
+            rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
+            if of_row:
+                failed[at] = of_row
+            size += sum(8 + len(one.payload or b"") for one in made)
+            if size >= max_bytes:
+                break
+        return pa.array(rows, pa.list_(MADE)), failed, start + len(rows)
 
     def _has_more(self, errors: pa.Array) -> bool:
         return bool(self._slow or self._empty) or errors.null_count < len(errors)
 
     def _rows(
-        self, column: pa.Array, matches: pa.Array, errors: pa.Array, limits: Limits, named: Callable[[int], str]
-    ) -> tuple[list[list[Made]], pa.Array]:
-        """What is made beside the kernel, which found ``matches``, and the errors that are left."""
+        self, column: pa.Array, matches: pa.Array, errors: pa.Array, limits: Limits
+    ) -> tuple[list[list[Made]], FailedRows]:
+        """Return what is made beside the kernel, which found ``matches`` and ``errors``, and the failures."""
         texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         known = errors.to_pylist()
         served = matches.to_pylist() if self._empty else [[]] * len(known)
         found: list[list[Made]] = []
+        failed: FailedRows = {}
         for at, (xml, error) in enumerate(zip(column.to_pylist(), known, strict=True)):
             refused = error is not None and error["code"] in REFUSED
-            if error is not None and not refused:
+            if xml is None or (error is not None and not refused):
                 found.append([])
                 continue
             row = self._beside(xml.encode() if texts else xml, limits, everything=refused)
-            known[at] = _error(row.failed, named)
+            if row.failed:
+                failed[at] = row.failed
             found.append(row.made + self._empties(served[at], row))
-        return found, pa.array(known, errors.type)
+        return found, failed
 
     # -- what the kernel does not do
 
     def _beside(self, xml: bytes, limits: Limits, *, everything: bool) -> Row:
-        """Of the transforms beyond the kernel; ``everything``: of all, for a message that the kernel refused."""
+        """Evaluate the transforms beyond the kernel; with ``everything`` all, for a message that the kernel refused."""
         row = Row([], [])
         if not self._slow and not everything:
             return row
-        numbers = [*(self._gate().match(xml) if everything else ()), *self._slow]
+        numbers = [*(self._gated(xml, row) if everything else ()), *self._slow]
         if not numbers:
             return row
         try:
             message = Message(_kernel.plain(xml))
-        except etree.XMLSyntaxError as error:  # our reader takes more, such as nesting that is allowed by a setting
-            row.failed += [Failed(n, "transform-refused", f"libxml2 cannot read the message: {error}") for n in numbers]
+        except FATAL:
+            raise
+        except BaseException as error:  # our reader takes more, such as nesting that is allowed by a setting
+            text = shortened(f"libxml2 cannot read the message: {error}")
+            row.failed += [Failed(number, "message-refused", text) for number in numbers]
             return row
         together = float(_TOGETHER * limits.max_residual_cost)
         for number in numbers:
@@ -229,6 +269,18 @@ class Deliveries:
             self._try(number, message, limits, budget, row)
             together -= before - max(budget.left, 0)
         return row
+
+    def _gated(self, xml: bytes, row: Row) -> list[int]:
+        """Return the kernel's transforms to evaluate on a message; those that the filters fail on have failed."""
+        failures: list[Failure] = []
+        try:
+            numbers = [*self._gate().match(xml, failures=failures), *self._ungated]
+        except FATAL:
+            raise
+        except BaseException:  # no filter is known to hold or not to
+            return self.fast.numbers()
+        row.failed += [Failed.of(int(one.id), one.error) for one in failures]
+        return numbers
 
     def _try(self, number: int, message: Message, limits: Limits, budget: Budget, row: Row) -> None:
         try:
@@ -243,31 +295,48 @@ class Deliveries:
             row.made.append(Made(number, None))
         except TooCostly:
             row.failed.append(Failed(number, "transform-too-costly", "it may take too long with this message"))
-        except etree.XPathError as error:  # libxml2 gives up on a query that is too much for it
-            row.failed.append(Failed(number, "transform-refused", f"libxml2 cannot evaluate it: {error}"))
-        except KeyError:
-            return  # removed meanwhile
+        except FATAL:
+            raise
+        except BaseException as error:
+            if number in self:  # else it was removed meanwhile
+                row.failed.append(Failed.of(number, error, "transform-refused"))
         else:
             if payload is not None:
                 row.made.append(Made(number, payload))
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._slow or number in self.fast
+
     def _gate(self) -> Filters:
-        """The kernel's transforms as filters, made once a message needs it."""
+        """Return the kernel's transforms as filters, made once a message needs it."""
         with self._lock:
             if self._filters is None:
                 made = self._make_filters()
                 for number in self.fast.numbers():
-                    made.add(as_filter(self._transform_of(number)), id=number)
+                    self._add_filter(made, number)
                 self._filters = made
             return self._filters
 
+    def _add_filter(self, filters: Filters, number: int, transform: Transform | None = None) -> None:
+        try:
+            filters.add(as_filter(transform or self._transform_of(number)), id=number)
+        except TwigcastError:
+            self._ungated.add(number)
 
-def _error(failed: Sequence[Failed], named: Callable[[int], str]) -> dict[str, Any] | None:
-    """Several subscriptions may suffer; a row has room for one error."""
-    if not failed:
-        return None
-    error = failed[0].error(named, f" (and {len(failed) - 1} more)" if len(failed) > 1 else "")
-    return {"code": error.code, "text": error.text, "line": 1, "column": 1, "offset": 0}
+
+Result = TypeVar("Result")
+
+
+def _isolated(
+    ask: Callable[[bytes, Limits], tuple[list[Result], _kernel.Error | None]], xml: bytes, limits: Limits
+) -> tuple[list[Result], _kernel.Error | None]:
+    """Ask the kernel's transforms. A message that they fail on is refused, hence evaluated transform by transform."""
+    try:
+        return ask(xml, limits)
+    except FATAL:
+        raise
+    except BaseException as error:
+        return [], (FAILED, str(error), 1, 1, 0)
 
 
 def as_filter(transform: Transform) -> str:

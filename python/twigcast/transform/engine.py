@@ -141,7 +141,7 @@ class Transforms:
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
         if self._fallback is not None:
-            rows = [self.match(xml, limits) for xml in _rows(column)]
+            rows = [self.match(xml, limits) for xml in messages_of(column)]
             lists = pa.array([sorted(numbers) for numbers, _ in rows], MATCHES)
             return lists, pa.array([_error(error) for _, error in rows], ERROR)
         found = pa.array(self.kernel.match_column(column, limits.of_kernel()))
@@ -170,7 +170,7 @@ class Transforms:
     ) -> tuple[pa.Array, pa.Array, int]:
         """As ``make_column``, message by message: each may need other plans than the last."""
         rows, errors, size = [], [], 0
-        for xml in _rows(column.slice(start)):
+        for xml in messages_of(column.slice(start)):
             made, error = self.make(xml, limits)
             made.sort(key=lambda one: one.number)
             rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
@@ -181,7 +181,8 @@ class Transforms:
         return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
 
 
-def _rows(column: pa.Array) -> Iterator[bytes]:
+def messages_of(column: pa.Array) -> Iterator[bytes]:
+    """Yield the messages of a column as bytes, empty where there is none."""
     for xml in column.to_pylist():
         yield xml.encode() if isinstance(xml, str) else xml or b""
 

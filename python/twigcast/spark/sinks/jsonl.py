@@ -2,6 +2,7 @@
 
 matches   {"message": "a.xml", "subscription": 17}
 dead      {"message": "b.xml", "reason": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": …, "original": …}
+          {"subscription": 17, "reason": "residual-too-costly", "count": 3, "first_message": …, "last_message": …, …}
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.failures import Tally
 from twigcast.spark.sinks.outbox import Counts
 from twigcast.spark.stages.outcome import Outcome
 from twigcast.spark.stages.snapshot import KEPT, Snapshot, engine_of
@@ -31,11 +33,14 @@ REPORT = pa.schema(
         ("bytes", pa.int64()),
         ("matches", pa.int64()),
         ("rejects", pa.int64()),
+        ("failures", pa.int64()),
         ("matches_file", pa.string()),
         ("dead_file", pa.string()),
     ]
 )
-REPORT_SQL = "messages long, bytes long, matches long, rejects long, matches_file string, dead_file string"
+REPORT_SQL = (
+    "messages long, bytes long, matches long, rejects long, failures long, matches_file string, dead_file string"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Write:
         attempt = uuid.uuid4().hex
         counts = Counts()
         tails = line_tails(self.snapshot)
+        ids = engine_of(self.snapshot).ids
+        failed = Tally()
         with (
             _Part(Path(self.staging, f"{attempt}.matches")) as matches,
             _Part(Path(self.staging, f"{attempt}.dead")) as dead,
@@ -66,6 +73,11 @@ class Write:
                     counts.rejects += len(rejected.ids)
                     for line in dead_lines(rejected):
                         dead.write(line)
+                if outcome.failing is not None:
+                    count_failures(outcome.failing, ids, failed)
+            counts.failures = failed.count
+            for row in failed.rows:
+                dead.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
         row = {**asdict(counts), "matches_file": matches.name, "dead_file": dead.name}
         if counts.messages:
             yield pa.RecordBatch.from_pylist([row], schema=REPORT)
@@ -109,6 +121,13 @@ def dead_lines(rejected: Outcome) -> Iterator[bytes]:
         except UnicodeDecodeError:
             line |= {"original": base64.b64encode(xml).decode("ascii"), "encoding": "base64"}
         yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def count_failures(failing: Outcome, ids: pa.Array, failed: Tally) -> None:
+    """Count the failures of subscriptions on some messages."""
+    for message, failures in zip(failing.ids.to_pylist(), failing.failures.to_pylist(), strict=True):
+        for one in failures:
+            failed.add(ids[one["subscription"]].as_py(), one["code"], one["text"], message)
 
 
 def _json(values: pa.Array) -> pa.Array:

@@ -34,12 +34,15 @@ class Counts:
     bytes: int = 0
     matches: int = 0
     rejects: int = 0
+    failures: int = 0
+    """Failures of single subscriptions, one for each subscription and message."""
 
     def add(self, other: Counts) -> None:
         self.messages += other.messages
         self.bytes += other.bytes
         self.matches += other.matches
         self.rejects += other.rejects
+        self.failures += other.failures
 
 
 class Outbox:
@@ -83,7 +86,7 @@ class Outbox:
         counts = Counts()
         moves = []
         for number, report in enumerate(reports):
-            counts.add(Counts(*(report[name] for name in ("messages", "bytes", "matches", "rejects"))))
+            counts.add(Counts(*(report[name] for name in ("messages", "bytes", "matches", "rejects", "failures"))))
             for kind in KINDS:
                 if report[kind + "_file"] is not None:
                     staged = (self.staging / report[kind + "_file"]).relative_to(self.folder)

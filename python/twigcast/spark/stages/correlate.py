@@ -28,7 +28,7 @@ from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
 from twigcast.spark.stages.standing import Ready, Shipped, Standing
 
-RESULT, DERIVED, LATE, REFUSED, EVICTED = "result", "derived", "late", "refused", "evicted"
+RESULT, DERIVED, LATE, REFUSED, EVICTED, FAILED = "result", "derived", "late", "refused", "evicted", "failed"
 FOUND = pa.schema(
     [
         ("kind", pa.string()),
@@ -38,14 +38,18 @@ FOUND = pa.schema(
         ("messages", pa.list_(pa.string())),
         ("time", pa.int64()),
         ("payload", pa.binary()),
+        ("reason", pa.string()),
+        ("text", pa.string()),
     ]
 )
 """A result has a subscription, messages, a time, a payload, and an id (``message``) made of its subscription and those
-of the messages; a derived message a stream, an id, a time and a payload; one that came late, or is too much for
-correlations, the same but for the payload. What had to be forgotten names the subscription with the longest window, and
-counts the messages (``time``)."""
+of the messages; a derived message a stream, an id, a time, a payload, and the subscription that published it; one that
+came late, or is too much for correlations, the same but for the payload. A correlation that failed on a message has its
+subscription, the message and its time, a reason and a text. What had to be forgotten names the subscription with the
+longest window, and counts the messages (``time``)."""
 FOUND_SQL = (
-    "kind string, subscription string, stream string, message string, messages array<string>, time long, payload binary"
+    "kind string, subscription string, stream string, message string, messages array<string>, time long,"
+    " payload binary, reason string, text string"
 )
 
 
@@ -167,6 +171,9 @@ def _rows(one: Incoming, outcome: Outcome | TwigcastError, telling: bool) -> Ite
         yield _result(result, one.time, derived_id(id, result.messages, count[id, result.messages]))
     for derived in outcome.derived:
         yield _derived(derived)
+    for failure in outcome.failures:
+        row = {"kind": FAILED, "subscription": str(failure.id), "message": one.message, "time": one.time}
+        yield {**row, "reason": failure.error.code, "text": failure.error.text}
 
 
 def _evicted(count: int, id: object) -> dict[str, Any]:
@@ -187,6 +194,7 @@ def _result(result: Correlated, time: int, id: str) -> dict[str, Any]:
 def _derived(derived: Derived) -> dict[str, Any]:
     return {
         "kind": DERIVED,
+        "subscription": str(derived.subscription),
         "stream": derived.stream,
         "message": derived.id,
         "time": derived.time,

@@ -66,6 +66,9 @@ class DeliverTask:
                 rejected = outcome.rejected
                 if rejected is not None and self.first and not self.again:
                     part.reject(_dead(batch, rejected))
+                failing = outcome.failing
+                if failing is not None:
+                    write_failures(batch, failing, held, self.stream, part)
                 self._write(batch, outcome, held, part)
 
     def _write(self, batch: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
@@ -73,15 +76,10 @@ class DeliverTask:
         if outcome.errors.null_count == len(outcome.errors) and len(batch) == len(outcome.ids):
             part.write(batch, deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream))
             return
-        # A message may be beyond some subscriptions only: it is a dead letter, and the others get it all the same.
         good = outcome.errors.is_null()
-        partly = pc.and_(outcome.errors.is_valid(), pc.greater(pc.list_value_length(outcome.matches), 0))
-        some = pc.or_(good, partly)
-        messages = batch.take(outcome.ids.filter(some))
-        part.counts.messages -= pc.sum(partly).as_py() or 0  # counted as refused
-        matches = matches.filter(some)
-        rows, found = matches.value_parent_indices(), matches.flatten()
-        part.write(messages, deliveries_of(rows, found, held, self.stream))
+        matches = matches.filter(good)
+        deliveries = deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream)
+        part.write(batch.take(outcome.ids.filter(good)), deliveries)
 
 
 TASK_REPORT = REPORT.append(pa.field("archive_file", pa.string()))
@@ -108,6 +106,29 @@ def deliveries_of(rows: pa.Array, found: pa.Array, held: Held, stream: str) -> p
     if only.null_count == len(only):
         return deliveries
     return deliveries.filter(pc.or_(only.is_null(), pc.equal(only, stream).fill_null(False)))
+
+
+def write_failures(
+    messages: pa.RecordBatch, failing: Outcome, held: Held, stream: str, part: LogPart, *, derived: bool = False
+) -> None:
+    """Write the failures on some messages, by row, to the log; those of subscriptions to other streams fall out.
+
+    ``derived``: a correlation published the messages, and only subscriptions that name the stream read them.
+    """
+    failures = failing.failures
+    rows, found = failing.ids.take(failures.value_parent_indices()), failures.flatten()
+    numbers = found.field("subscription")
+    only = held.traits.take("stream", numbers)
+    own = pc.equal(only, stream).fill_null(not derived)
+    columns = {
+        "subscription": held.traits.take("subscription", numbers),
+        "subscriber": held.traits.take("subscriber", numbers),
+        "reason": found.field("code").cast(pa.string()),
+        "text": found.field("text").cast(pa.string()),
+        "message": messages.column("message").take(rows),
+        "time": messages.column("time").take(rows),
+    }
+    part.fail(pa.RecordBatch.from_pydict(columns).filter(own))
 
 
 def _with_rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:

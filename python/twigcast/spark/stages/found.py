@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.correlate.default import TOO_MUCH
+from twigcast.correlate.engine import PUBLISHED
 from twigcast.delivery import REPORT, LogPart, LogWriter
 from twigcast.spark.sources.messages import TIME
-from twigcast.spark.stages.correlate import DERIVED, LATE, REFUSED, RESULT
-from twigcast.spark.stages.deliver import DELIVERIES, MATCHES_AT_ONCE, deliveries_of
+from twigcast.spark.stages.correlate import DERIVED, FAILED, LATE, REFUSED, RESULT
+from twigcast.spark.stages.deliver import DELIVERIES, MATCHES_AT_ONCE, deliveries_of, write_failures
 from twigcast.spark.stages.live import Held, Version, held_at
-from twigcast.spark.stages.outcome import ERROR, outcomes
+from twigcast.spark.stages.outcome import ERROR, Outcome, outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class DeliverFound:
                 self._dead(batch.filter(pc.equal(kinds, LATE)), "late", part)
                 self._dead(batch.filter(pc.equal(kinds, REFUSED)), TOO_MUCH, part)
                 self._derived(batch.filter(pc.equal(kinds, DERIVED)), part)
+                self._failed(batch.filter(pc.equal(kinds, FAILED)), part)
         if any(part.report.values()):
             yield pa.RecordBatch.from_pylist([part.report], schema=REPORT)
 
@@ -59,11 +61,29 @@ class DeliverFound:
             columns = {"message": rows.column("message"), "time": _times(rows), "reason": reasons}
             part.reject(pa.RecordBatch.from_pydict(columns))
 
+    def _failed(self, rows: pa.RecordBatch, part: LogPart) -> None:
+        """Write the failures of correlations: ``subscription``, ``message``, ``time``, ``reason`` and ``text``."""
+        if len(rows):
+            columns = {name: rows.column(name) for name in ("subscription", "reason", "text", "message")}
+            ids = columns["subscription"].to_pylist()
+            columns["subscriber"] = pa.array([self.traits.get(id, (None, None))[0] for id in ids], pa.string())
+            part.fail(pa.RecordBatch.from_pydict({**columns, "time": _times(rows)}))
+
+    def _unreadable(self, rows: pa.RecordBatch, rejected: Outcome, part: LogPart) -> None:
+        """Write a failure of the correlation that published a message which cannot be read."""
+        failed = rows.take(rejected.ids)
+        reasons = pa.repeat(pa.scalar(PUBLISHED), len(failed))
+        names = [*failed.schema.names]
+        columns = [reasons if name == "reason" else failed.column(name) for name in names]
+        columns[names.index("text")] = rejected.errors.field("text")
+        self._failed(pa.RecordBatch.from_arrays(columns, names), part)
+
     def _derived(self, rows: pa.RecordBatch, part: LogPart) -> None:
         if not len(rows):
             return
         for stream in rows.column("stream").unique().to_pylist():
-            some = _messages(rows.filter(pc.equal(rows.column("stream"), stream)))
+            of_stream = rows.filter(pc.equal(rows.column("stream"), stream))
+            some = _messages(of_stream)
             places = pa.array(range(len(some)), pa.int32())
             columns = [places, some.column("xml"), pa.nulls(len(some), ERROR)]
             asked = pa.RecordBatch.from_arrays(columns, ["id", "xml", "error"])
@@ -75,6 +95,10 @@ class DeliverFound:
                     deliveries = deliveries_of(rows_of.filter(own), found.filter(own), held, stream)
                     if len(deliveries):
                         part.write(some.take(outcome.ids), deliveries)
+                    if outcome.failing is not None:
+                        write_failures(some, outcome.failing, held, stream, part, derived=True)
+                    if outcome.rejected is not None:
+                        self._unreadable(of_stream, outcome.rejected, part)
 
 
 def _reading(found: pa.Array, held: Held, stream: str) -> pa.Array:

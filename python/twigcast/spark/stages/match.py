@@ -1,4 +1,4 @@
-"""The match stage on DataFrames: messages in, one row per match or per refused message out."""
+"""The match stage on DataFrames: messages in; a row per match, refused message or failed subscription out."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ REJECT = [
 
 @dataclass(frozen=True)
 class Matched:
-    """The result of :func:`match`: one DataFrame, and its two parts.
+    """The result of :func:`match`: one DataFrame, and its three parts.
 
-    ``rows`` has both kinds: ``reason`` is null for a match, ``subscription`` is null for a refused message. ``matches``
-    and ``dead`` filter it, so a job that uses both matches every message twice unless it calls :meth:`persist` first
-    (or, in a streaming query, does so inside ``foreachBatch``).
+    ``rows`` has all kinds: ``reason`` is null for a match, ``subscription`` is null for a refused message, and a
+    failure of a subscription has both. ``matches``, ``dead`` and ``failures`` filter it, so a job that uses several
+    matches every message as often unless it calls :meth:`persist` first (or, in a streaming query, does so inside
+    ``foreachBatch``).
     """
 
     rows: DataFrame
@@ -55,10 +56,17 @@ class Matched:
     @cached_property
     def dead(self) -> DataFrame:
         """``message``, ``reason``, ``line``, ``column``, ``offset``, ``text``, ``original``."""
-        return self.rows.where("reason is not null").drop("subscription", "payload")
+        return self.rows.where("reason is not null and subscription is null").drop("subscription", "payload")
+
+    @cached_property
+    def failures(self) -> DataFrame:
+        """``message``, ``subscription``, ``reason``, ``text``: subscriptions that could not be evaluated on a message.
+        The others were."""
+        failed = self.rows.where("reason is not null and subscription is not null")
+        return failed.select("message", "subscription", "reason", "text")
 
     def persist(self) -> Matched:
-        """Keep the rows, so that both parts come from one pass. Release them with :meth:`unpersist`."""
+        """Keep the rows, so that all parts come from one pass. Release them with :meth:`unpersist`."""
         return Matched(self.rows.persist())
 
     def unpersist(self) -> None:
@@ -80,6 +88,9 @@ class MatchStage:
             rejected = outcome.rejected
             if rejected is not None:
                 yield from dead_rows(rejected, ids.type, selects=selects)
+            failing = outcome.failing
+            if failing is not None:
+                yield from failed_rows(failing, ids, selects=selects)
 
 
 def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: str = "id", xml: str = "xml") -> Matched:
@@ -144,6 +155,23 @@ def dead_rows(rejected: Outcome, subscription: pa.DataType, *, selects: bool = F
     columns = [rejected.ids, pa.nulls(len(rejected.ids), subscription)]
     columns += [code, *(place.cast(pa.int64()) for place in (line, column, offset)), text]
     yield _batch([*columns, rejected.xml.cast(pa.binary())], None, selects)
+
+
+def failed_rows(failing: Outcome, ids: pa.Array, *, selects: bool = False) -> Iterator[pa.RecordBatch]:
+    """Failures of subscriptions as rows, in batches of bounded size."""
+    parents = failing.failures.value_parent_indices()
+    found = failing.failures.flatten()
+    for start in range(0, len(found), ROWS_AT_ONCE):
+        some = found.slice(start, ROWS_AT_ONCE)
+        given = {
+            "message": failing.ids.take(parents.slice(start, ROWS_AT_ONCE)),
+            "subscription": ids.take(some.field("subscription")),
+            "reason": some.field("code").cast(pa.string()),
+            "text": some.field("text").cast(pa.string()),
+        }
+        names = ("message", "subscription", *(name for name, _ in REJECT))
+        kinds = dict(REJECT)
+        yield _batch([given.get(n, pa.nulls(len(some), kinds.get(n))) for n in names], None, selects)
 
 
 def _batch(columns: list[pa.Array], payload: pa.Array | None, selects: bool) -> pa.RecordBatch:

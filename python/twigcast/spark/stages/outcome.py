@@ -7,12 +7,13 @@ a sink behind it in one pass of one task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.engine import Engine
+from twigcast.failures import FAILURES, FATAL
 
 ERROR = pa.struct(
     [
@@ -34,20 +35,30 @@ _DECLARED_ENCODING = r"""\A(\x{FEFF}?<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused."""
+    """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused, and the
+    subscriptions that could not be evaluated on it (``twigcast.failures.FAILURES``)."""
 
     ids: pa.Array
     xml: pa.Array
     matches: pa.Array
     errors: pa.Array
+    failures: pa.Array
 
     @property
     def rejected(self) -> Outcome | None:
         """The refused messages, None where there are none (the usual case, and free of charge)."""
-        if self.errors.null_count == len(self.errors):
+        return self._where(self.errors)
+
+    @property
+    def failing(self) -> Outcome | None:
+        """The messages that some subscription failed on, None where there are none."""
+        return self._where(self.failures)
+
+    def _where(self, column: pa.Array) -> Outcome | None:
+        if column.null_count == len(column):
             return None
-        bad = self.errors.is_valid()
-        return Outcome(self.ids.filter(bad), self.xml.filter(bad), self.matches.filter(bad), self.errors.filter(bad))
+        given = column.is_valid()
+        return Outcome(*(getattr(self, field.name).filter(given) for field in fields(self)))
 
 
 def outcomes(
@@ -75,7 +86,10 @@ def outcomes(
 
 
 def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once: int) -> Iterator[Outcome]:
-    """Ask the engine. Should it fail as a whole, the message at fault is found by halving, and refused."""
+    """Ask the engine. Should it fail as a whole, find the message at fault by halving, and refuse it.
+
+    What a single subscription fails on is in ``failures``, and no error of the message.
+    """
     # The engine needs a message's place, not its id, whose type is the caller's business.
     places = pa.array(range(len(ids)), pa.int64())
     done = 0
@@ -85,8 +99,9 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once
         for answer in ask(batch, max_matches=at_once):
             rows = slice(done, done + answer.num_rows)
             done = rows.stop
-            yield Outcome(ids[rows], xml[rows], answer.column("matches"), answer.column("error"))
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            columns = [answer.column(name) for name in ("matches", "error", "failures")]
+            yield Outcome(ids[rows], xml[rows], *columns)
+    except FATAL:
         raise
     except BaseException as failure:  # a panic in the kernel is no Exception
         ids, xml = ids[done:], xml[done:]
@@ -118,7 +133,7 @@ def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array
 
 
 def _refused(ids: pa.Array, xml: pa.Array, errors: pa.Array) -> Outcome:
-    return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors)
+    return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors, pa.nulls(len(ids), FAILURES))
 
 
 def _error(code: str, text: str) -> dict[str, object]:

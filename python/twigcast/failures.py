@@ -1,0 +1,124 @@
+"""Failures of single subscriptions: an exception while one is evaluated is its own, and the others get their matches.
+
+Imports: errors, ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twigcast.errors import SubscriptionError, TwigcastError
+from twigcast.ids import SubscriptionId
+
+FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Exceptions that end the process or a generator; every other one, a panic of the kernel too, is a failure."""
+MAX_TEXT = 500
+"""Characters of the text of a failure: a query may be long, and every message may fail."""
+MAX_QUOTE = 200
+"""Characters of a query in such a text."""
+
+_WORDS = pa.dictionary(pa.int32(), pa.string())
+FAILURE = pa.struct(
+    [
+        pa.field("subscription", pa.uint32(), nullable=False),
+        pa.field("code", _WORDS, nullable=False),
+        pa.field("text", _WORDS, nullable=False),
+    ]
+)
+"""A failure in a column: the number of the subscription, a stable code, and a text for people.
+
+Texts repeat, since a subscription tends to fail on many messages; hence the dictionaries.
+"""
+FAILURES = pa.list_(pa.field("item", FAILURE, nullable=False))
+"""The column ``failures`` of a batch of results. A row is null where every subscription was evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A subscription that could not be evaluated on a message. The others were."""
+
+    id: SubscriptionId
+    error: SubscriptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failure inside an engine, where a subscription is a number."""
+
+    number: int
+    code: str
+    text: str
+
+    @classmethod
+    def of(cls, number: int, error: BaseException, code: str = "subscription-failed") -> Failed:
+        """Return the failure for an exception. ``code`` is for exceptions that are not Twigcast's own."""
+        if isinstance(error, TwigcastError):
+            return cls(number, error.code, shortened(error.text, MAX_TEXT))
+        said = str(error)
+        text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return cls(number, code, shortened(text, MAX_TEXT))
+
+    @property
+    def error(self) -> SubscriptionError:
+        return SubscriptionError(self.code, self.text)
+
+
+FailedRows: TypeAlias = dict[int, list[Failed]]
+"""Failures by row of a batch; rows without any are not in it."""
+
+
+def add_failed(rows: FailedRows, more: Mapping[int, Iterable[Failed]]) -> None:
+    for row, failed in more.items():
+        rows.setdefault(row, []).extend(failed)
+
+
+def failures_column(length: int, rows: FailedRows) -> pa.Array:
+    """Return the failures of a batch of ``length`` rows as a column of ``FAILURES``."""
+    if not rows:
+        return pa.nulls(length, FAILURES)
+    given = [rows.get(row) for row in range(length)]
+    every = [one for failed in given if failed for one in failed]
+    columns = [
+        pa.array([one.number for one in every], pa.uint32()),
+        pa.array([one.code for one in every], pa.string()).dictionary_encode(),
+        pa.array([one.text for one in every], pa.large_string()).dictionary_encode().cast(_WORDS),
+    ]
+    offsets = [0, *accumulate(len(failed or ()) for failed in given)]
+    lists = pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(columns, fields=list(FAILURE)), type=FAILURES
+    )
+    return pc.if_else(pa.array([bool(failed) for failed in given]), lists, pa.scalar(None, FAILURES))
+
+
+def shortened(text: str, most: int = MAX_QUOTE) -> str:
+    """Return the text, cut to at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Tally:
+    """Failures counted by subscription and reason, so that a report does not grow with the messages."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[Any, str], dict[str, Any]] = {}
+        self.count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def add(self, subscription: Any, reason: str, text: str, message: Any, **more: Any) -> None:
+        """Count one failure; what is kept beside the count is of the last one, and the first message."""
+        row = self._rows.setdefault((subscription, reason), {"count": 0, "first_message": message})
+        row |= {"subscription": subscription, "reason": reason, "text": text, "last_message": message, **more}
+        row["count"] += 1
+        self.count += 1
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """``subscription``, ``reason``, ``count``, ``text``, ``first_message``, ``last_message``, and more."""
+        return list(self._rows.values())

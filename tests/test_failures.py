@@ -1,0 +1,203 @@
+"""An exception while one subscription is evaluated is its own: in every way to match, the others get their matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lxml import etree
+
+from twigcast import Broker, residual
+from twigcast.correlate import engine as correlate_engine
+from twigcast.engine import Engine, Subscription
+from twigcast.errors import QueryError, SubscriptionError
+from twigcast.failures import FAILURES, Failed, Failure, failures_column
+from twigcast.pattern import Residual
+from twigcast.transform import deliveries
+
+LONG = "//*[string-length(concat(" + ",".join(["/"] * 25_000) + ")) = 1]"
+RESIDUAL = "//a[following-sibling::a]"
+TRANSFORM = "<r>{ for $v in //a[following-sibling::a] return $v }</r>"
+FAST_TRANSFORM = "<r>{ for $v in //a return $v }</r>"
+PAIR = "S//a->x JOIN{x = y, INF} S//b->y"
+MESSAGE = b"<m><a>1</a><a>2</a><b>1</b></m>"
+
+ERRORS: list[BaseException] = [
+    RecursionError("maximum recursion depth exceeded"),
+    MemoryError(),
+    ValueError("no"),
+    etree.XPathEvalError("no"),
+    etree.XMLSyntaxError("no", 1, 1, 1),
+    QueryError("too-long", "no"),
+    type("PanicException", (BaseException,), {})("a panic of the kernel"),
+]
+
+
+def batch_of(*messages: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"id": list(range(len(messages))), "xml": list(messages)})
+
+
+def test_a_query_that_could_not_be_evaluated_is_refused() -> None:
+    engine = Engine()
+    for result in ("match", "nodes"):
+        with pytest.raises(QueryError) as refused:
+            engine.add(LONG, id="long", result=result)
+        assert refused.value.code == "too-long" and "written out" in refused.value.text
+    with pytest.raises(QueryError):
+        engine.check(Subscription("long", LONG))
+    engine.add("//a", id="plain")
+    assert engine.match(MESSAGE) == ["plain"] and len(engine) == 1
+
+
+def test_such_a_query_of_an_older_snapshot_fails_alone() -> None:
+    engine = Engine()
+    engine.add(RESIDUAL, id="old")
+    engine.add("//a", id="plain")
+    (number,) = engine.numbers(["old"])
+    engine._residuals.add(number, Residual(None, (), LONG.replace("/,", "/, "), ()))
+    failures: list[Failure] = []
+    assert engine.match(MESSAGE, failures=failures) == ["plain"]
+    assert [(one.id, one.error.code) for one in failures] == [("old", "residual-refused")]
+    assert len(failures[0].error.text) <= 500
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    return fail
+
+
+def every_way(engine: Engine) -> list[tuple[list[Any], list[tuple[Any, str]]]]:
+    """Matches and failures of ``MESSAGE``, of each of the four ways to ask an engine."""
+    found = []
+    for ask in (engine.match, engine.select):
+        failures: list[Failure] = []
+        ids = [getattr(one, "id", one) for one in ask(MESSAGE, failures=failures)]  # type: ignore[operator]
+        found.append((ids, [(one.id, one.error.code) for one in failures]))
+    names = engine.ids.to_pylist()
+    for result in (engine.match_batch(batch_of(MESSAGE, b"<a>")), engine.select_batch(batch_of(MESSAGE, b"<a>"))):
+        assert [error and error["code"] for error in result.column("error").to_pylist()] == [None, "unclosed-element"]
+        matches, failed = (result.column(name).to_pylist()[0] for name in ("matches", "failures"))
+        ids = [names[one["subscription"] if isinstance(one, dict) else one] for one in matches]
+        found.append((ids, [(names[one["subscription"]], one["code"]) for one in failed or ()]))
+        assert result.column("failures").to_pylist()[1] is None
+    return found
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_what_a_residual_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.add(RESIDUAL, id="failing")
+    engine.add("//a[preceding-sibling::a]", id="other", result="fragments")
+    engine.add("//a", id="plain")
+    test = residual._cached
+    monkeypatch.setattr(
+        residual, "_cached", lambda xpath, of: raising(error) if "following" in xpath else test(xpath, of)
+    )
+    for ids, failures in every_way(engine):
+        assert sorted(ids) == ["other", "plain"] and failures == [("failing", "residual-refused")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_what_a_selection_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.add(RESIDUAL, id="failing", result="nodes")
+    engine.add("//a", id="plain")
+    (number,) = engine.numbers(["failing"])
+    monkeypatch.setattr(engine._residuals._selecting[number], "_nodes", raising(error))
+    for ids, failures in every_way(engine)[1::2]:
+        assert ids == ["plain"] and [id for id, _ in failures] == ["failing"]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_what_a_transform_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.add(TRANSFORM, id="failing")
+    engine.add(TRANSFORM.replace("following", "preceding"), id="other")
+    engine.add(FAST_TRANSFORM, id="fast")
+    engine.add("//a", id="plain")
+    groups = deliveries.reference.groups
+
+    def failing(transform: Any, *arguments: Any, **options: Any) -> Any:
+        if "following" in transform.binding.text:
+            raise error
+        return groups(transform, *arguments, **options)
+
+    monkeypatch.setattr(deliveries.reference, "groups", failing)
+    for ids, failures in every_way(engine):
+        assert sorted(ids) == ["fast", "other", "plain"] and [id for id, _ in failures] == ["failing"]
+
+
+def test_a_kernel_that_fails_on_transforms_costs_no_transform(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.add(FAST_TRANSFORM, id="fast")
+    engine.add("<r>{ for $v in //z return $v }</r>", id="nothing")
+    engine.add("//a", id="plain")
+    assert engine._transforms is not None
+    for name in ("match", "make", "match_column", "make_column"):
+        monkeypatch.setattr(engine._transforms.fast, name, raising(ERRORS[-1]))
+    for ids, failures in every_way(engine):
+        assert sorted(ids) == ["fast", "plain"] and failures == []
+    (made,) = [one for one in engine.select(MESSAGE) if one.id == "fast"]
+    assert made.payload == b"<r><a>1</a><a>2</a></r>"
+
+
+def test_a_message_that_libxml2_cannot_read_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    for number in range(50):
+        engine.add(f"//a[following-sibling::a != 'x{number}']", id=number)
+    engine.add("//a", id="plain")
+    calls: list[bytes] = []
+
+    def parse(xml: bytes) -> Any:
+        calls.append(xml)
+        raise etree.XMLSyntaxError("no", 1, 1, 1)
+
+    monkeypatch.setattr(residual, "parse", parse)
+    failures: list[Failure] = []
+    assert engine.match(MESSAGE, failures=failures) == ["plain"]
+    assert len(calls) == 1 and {one.error.code for one in failures} == {"message-refused"} and len(failures) == 50
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_what_a_correlation_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker()
+    broker.subscribe(PAIR, id="failing")
+    broker.subscribe("SELECT <r>{ $y }</r> FROM " + PAIR, id="other")
+    broker.subscribe("//a", id="plain")
+    joined = correlate_engine.Correlations._joined
+
+    def failing(self: Any, correlation: Any, found: Any, copies: Any) -> Any:
+        if correlation is self.get("failing"):
+            raise error
+        return joined(self, correlation, found, copies)
+
+    monkeypatch.setattr(correlate_engine.Correlations, "_joined", failing)
+    failures: list[Failure] = []
+    broker.publish(b"<m><a>1</a></m>", id="m1", time=1, stream="S", failures=failures)
+    found = broker.publish(b"<m><a>2</a><b>1</b></m>", id="m2", time=2, stream="S", failures=failures)
+    assert sorted(str(one.subscription) for one in found) == ["other", "plain"]
+    assert [one.id for one in failures] == ["failing"]
+    assert isinstance(failures[0].error, SubscriptionError)
+
+
+def test_the_end_of_the_process_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.add(RESIDUAL, id=1)
+    monkeypatch.setattr(residual, "_cached", lambda *_: raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        engine.match(MESSAGE)
+
+
+def test_failures_as_a_column() -> None:
+    rows = {1: [Failed(7, "c", "x"), Failed(8, "c", "x")]}
+    column = failures_column(3, rows)
+    assert column.type == FAILURES and column.null_count == 2
+    assert column.to_pylist()[1] == [
+        {"subscription": 7, "code": "c", "text": "x"},
+        {"subscription": 8, "code": "c", "text": "x"},
+    ]
+    assert failures_column(2, {}).to_pylist() == [None, None]
