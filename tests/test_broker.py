@@ -9,6 +9,8 @@ import pytest
 
 import twigcast.broker
 from twigcast import Broker, Limits, Match, MessageError, OptionError, QueryError
+from twigcast.correlate.engine import Correlations
+from twigcast.failures import Failure
 
 
 def test_the_example_in_the_text_works() -> None:
@@ -108,3 +110,45 @@ def test_dialects() -> None:
     assert [match.subscription for match in broker.publish(b"<a><b/><c/></a>")] == ["w3c"]
     with pytest.raises(OptionError, match="unknown-dialect"):
         broker.subscribe("/a", dialect="tain")
+
+
+def test_a_subscription_that_keeps_failing_is_paused() -> None:
+    broker = Broker(limits=Limits(max_residual_cost=1), pause_after=3, pause_within=5)
+    broker.subscribe("//a[following-sibling::a]", id="filter", subscriber="ann")
+    broker.subscribe("<r>{ for $v in //a[following-sibling::a] return $v }</r>", id="transform", stream="S")
+    broker.subscribe("//a", id="plain")
+    message = b"<m><a/><a/></m>"
+    told: list[list[object]] = []
+    for _ in range(5):
+        failures: list[Failure] = []
+        assert [m.subscription for m in broker.publish(message, stream="S", failures=failures)] == ["plain"]
+        told.append([one.id for one in failures])
+    assert told == [["filter", "transform"]] * 3 + [[], []]
+    assert broker.paused["filter"].startswith("failed on 3 of 3 messages: residual-too-costly: ")
+    assert set(broker.paused) == {"filter", "transform"}
+    with pytest.raises(OptionError, match="duplicate-id"):
+        broker.subscribe("//a", id="filter")
+    broker.resume("filter")
+    broker.unsubscribe("transform")
+    assert broker.paused == {}
+    failures = []
+    for _ in range(2):
+        broker.publish(message, failures=failures)
+    assert [one.id for one in failures] == ["filter", "filter"] and broker.paused == {}
+    with pytest.raises(OptionError, match="not-paused"):
+        broker.resume("filter")
+    assert Broker(pause_after=0).paused == {}
+
+
+def test_a_correlation_that_keeps_failing_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker(pause_after=2, pause_within=10)
+    broker.subscribe("S//a->x FOLLOWED BY{x = y, INF} S//b->y", id="pair")
+    joined = Correlations._joined
+    monkeypatch.setattr(Correlations, "_joined", lambda *_: 1 // 0)
+    for time in range(6):
+        broker.publish(b"<m><a>1</a><b>1</b></m>", time=time, stream="S")
+    assert "ZeroDivisionError" in broker.paused["pair"] and len(broker.correlations) == 0
+    monkeypatch.setattr(Correlations, "_joined", joined)
+    broker.resume("pair")
+    assert broker.publish(b"<m><a>1</a></m>", time=7, stream="S") == []
+    assert len(broker.publish(b"<m><b>1</b></m>", time=8, stream="S")) == 1

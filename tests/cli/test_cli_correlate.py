@@ -140,13 +140,16 @@ def test_filters_come_in_the_order_of_the_file_whether_they_name_the_stream_or_n
     ]
 
 
-def test_a_filter_that_cannot_be_tried_is_an_error_of_its_message(run: Match) -> None:
+def test_a_filter_that_fails_on_a_message_is_told(run: Match) -> None:
     Path("q.txt").write_text(f"{PAIR}\n//k[following-sibling::k = preceding-sibling::k]\n")
     Path("1.xml").write_text("<a><k>1</k><k/></a>")
     Path("2.xml").write_text("<b><k>1</k></b>")
     result = run("match", "-s", "q.txt", "--stream", "S", "--max-residual-cost", "1", "1.xml", "2.xml")
-    assert result.returncode == 2 and [one["subscription"] for one in lines(result)] == [1]
-    assert "1.xml:1:1: residual-too-costly" in result.stderr
+    found = lines(result)
+    assert result.returncode == 2 and [one["subscription"] for one in found if "failure" not in one] == [1]
+    failed = [(one["message"], one["subscription"], one["failure"]["code"]) for one in found if "failure" in one]
+    assert failed[0] == ("1.xml", 2, "residual-too-costly")
+    assert "1.xml: residual-too-costly: subscription 2: " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,10 @@ def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match,
     Path("1.xml").write_text("<a><k>1</k></a>")
     Path("2.xml").write_text("<b><k>1</k></b>")
     arguments = ("-s", "q.jsonl", "--stream", "S", "--strategy", strategy, "--max-depth", "2", "1.xml", "2.xml")
-    assert [one["subscription"] for one in lines(run("match", *arguments))] == ["f", "f", "p"]
+    found = lines(run("match", *arguments))
+    assert [one["subscription"] for one in found if "failure" not in one] == ["f", "f", "p"]
+    failed = [(one["subscription"], one["failure"]["code"]) for one in found if "failure" in one]
+    assert failed == [("p", "published-unreadable")]
 
 
 def test_streams_are_not_for_the_relational_engine(match: Match) -> None:

@@ -168,3 +168,21 @@ def test_imports_that_replace_do_not_pile_up(store: Store) -> None:
         age(store)
     import_jsonl(store, [b'{"id": "t%d", "query": "/a"}' % i for i in range(300)])
     assert ended(store) == (0, 1)
+
+
+def test_a_subscription_that_keeps_failing_is_paused_with_the_reason(store: Store) -> None:
+    store.subscribe("/a", id="a")
+    store.subscribe("/b", id="b")
+    version = store.version
+    assert store.pause_failing("a", "failed on 3 of 3 messages", version)
+    assert not store.pause_failing("a", "again", store.version)  # it is paused already
+    assert not store.pause_failing("gone", "failed", version)
+    record = store.subscription("a")
+    assert (record.state, record.reason) == ("paused", "failed on 3 of 3 messages")
+    assert store.paused_failing() == {"a": "failed on 3 of 3 messages"}
+    assert store.changes(version).removed == ["a"]
+    assert store.resume("a") == 1 and store.paused_failing() == {}
+    # failures of what it was before do not count
+    assert not store.pause_failing("a", "failed", version)
+    store.pause("b")
+    assert store.subscription("b").reason is None

@@ -14,6 +14,7 @@ import click
 from twigcast.broker import Broker, Failure, Match
 from twigcast.cli.inputs import Message, Unreadable, as_json, decompressed, expand, printable, read
 from twigcast.cli.options import OneOf
+from twigcast.cli.selected import failed_json, failed_line
 from twigcast.correlate.default import StateWarning
 from twigcast.correlate.engine import STRATEGIES
 from twigcast.correlation import SECOND
@@ -112,7 +113,7 @@ def compile_broker(
     file: SubscriptionFile, streams: Streams, *, strategy: str, limits: Limits, **options: Any
 ) -> Broker:
     """Raises SubscriptionFileError with all bad lines."""
-    broker = Broker(strategy=strategy, lateness=streams.lateness, limits=limits, **options)
+    broker = Broker(strategy=strategy, lateness=streams.lateness, limits=limits, pause_after=0, **options)
     problems: list[tuple[int, TwigcastError]] = []
     for s, line in zip(file.subscriptions, file.lines, strict=True):
         try:
@@ -212,7 +213,8 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
             for match in sorted(found[:own], key=lambda match: places[match.subscription]) + found[own:]:
                 output.add(match)
             for failure in failures:
-                report.say(f"{printable(name)}:{failure.error}")
+                report.say(failed_line(name, failure.id, failure.error.code, failure.error.text))
+                output.fail(name, failure)
     output.close()
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
@@ -274,6 +276,10 @@ class _Lines:
     def add(self, match: Match) -> None:
         sys.stdout.buffer.write(f"{as_json(_fields(match))}\n".encode())
 
+    def fail(self, name: str, failure: Failure) -> None:
+        error = failure.error
+        sys.stdout.buffer.write(failed_json(name, as_json(failure.id), error.code, error.text))
+
     def close(self) -> None:
         sys.stdout.flush()
 
@@ -289,6 +295,9 @@ class _Table:
         text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
         query = self._queries[match.subscription]
         self._rows.append((", ".join(map(str, messages)), str(match.subscription), query, text))
+
+    def fail(self, name: str, failure: Failure) -> None:
+        """Show nothing: failures are on stderr."""
 
     def close(self) -> None:
         from rich.console import Console

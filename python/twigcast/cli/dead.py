@@ -38,12 +38,13 @@ Examples:
 
 @click.group(epilog=EPILOG)
 def dead() -> None:
-    """List, show and redrive dead letters: messages that were refused, deliveries that failed."""
+    """List, show and redrive dead letters: messages that were refused, deliveries and subscriptions that failed."""
 
 
 def _filters(command: F) -> F:
-    kinds = click.Choice(["message", "delivery"])
-    command = click.option("--kind", type=kinds, help="Refused messages, or failed deliveries, only.")(command)
+    kinds = click.Choice(["message", "delivery", "subscription"])
+    text = "Refused messages, failed deliveries, or failures of subscriptions, only."
+    command = click.option("--kind", type=kinds, help=text)(command)
     command = click.option("--reason", metavar="CODE", help="Of this reason only.")(command)
     command = click.option("--sink", metavar="NAME", help="Of this sink only.")(command)
     return click.option("--stream", metavar="NAME", help="Of this stream only.")(command)
@@ -61,7 +62,7 @@ def list_(config: Path, format: str, limit: int, redriven: bool, **filters: Any)
         found = letters.letters(**filters, redriven=redriven, limit=limit) if letters else []
         rows = [_row(letter) for letter in found]
     if format == "table":
-        rows = [{**row, "at": _place(row), "what": row["sink"] or row["stream"]} for row in rows]
+        rows = [{**row, "at": _place(row), "what": _what(row)} for row in rows]
     show_rows(format, rows, ("id", "created", "what", "message", "reason", "at", "attempts", "text"), "dead letters")
 
 
@@ -76,7 +77,7 @@ def show(id: int, original: bool, config: Path) -> None:
         content = _letters(letters, config).original(id)
     if original:
         if content is None:
-            raise OptionError("no-content", f"dead letter {id} has no content: the message was refused unread")
+            raise OptionError("no-content", f"dead letter {id} has no content: it was never read")
         sys.stdout.buffer.write(content)
         return
     for name, value in _row(letter).items():
@@ -107,6 +108,8 @@ def redrive(ids: tuple[int, ...], every: bool, config: Path, **filters: Any) -> 
         found = (
             letters.letters(**filters) if every and letters else [_letters(letters, config).letter(id) for id in ids]
         )
+        if every and filters["kind"] is None:  # a failure of a subscription is nothing to put back
+            found = [letter for letter in found if letter.kind != "subscription"]
         _check(found, settings)
         put = 0
         if found:
@@ -133,6 +136,8 @@ def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Outli
 def _check(found: list[Letter], settings: Outline) -> None:
     """What has nowhere to go is told before anything moves."""
     for letter in found:
+        if letter.kind == "subscription":
+            continue
         if letter.kind == "message":
             known, what, name = settings.streams, "stream", letter.stream
         else:
@@ -174,6 +179,11 @@ def _row(letter: Letter) -> dict[str, Any]:
 
 def _moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _what(row: dict[str, Any]) -> str:
+    """What a letter is of: its subscription, sink or stream."""
+    return str(row["subscription"] if row["kind"] == "subscription" else row["sink"] or row["stream"])
 
 
 def _place(row: dict[str, Any]) -> str:

@@ -15,7 +15,9 @@ from twigcast.chunk.run import Options, Report, match
 from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import BLOCK, GZIP, ZSTD, SourceError, blocks
 from twigcast.cli.inputs import printable
+from twigcast.cli.selected import failed_line
 from twigcast.errors import MessageError, OptionError
+from twigcast.failures import Failed, failures_column
 from twigcast.lang.flwr import is_transform
 from twigcast.results import MATCH
 from twigcast.schema import Schema, dtd_schema, xsd_schema
@@ -107,8 +109,10 @@ class LargeFiles:
             matches = pa.array([rows], _SELECTED)
         else:
             matches = pa.array([[self._places[one.id] for one in report.answers]], _MATCHES)
-        columns = [pa.array([0], pa.uint32()), matches, pa.nulls(1)]
-        return pa.RecordBatch.from_arrays(columns, ["id", "matches", "error"])
+        failed = [Failed(self._places[one.id], one.code, one.text) for one in report.undecided]
+        failures = failures_column(1, {0: failed} if failed else {})
+        columns = [pa.array([0], pa.uint32()), matches, pa.nulls(1), failures]
+        return pa.RecordBatch.from_arrays(columns, ["id", "matches", "error", "failures"])
 
 
 class _Again:
@@ -140,4 +144,4 @@ def complaints(name: str, report: Report) -> list[str]:
             lines.append(f"{name}: {error.code}: {error.text}")
         case error:
             lines.append(f"{name}: {error}")
-    return lines + [f"{name}: {one.code}: subscription {one.id}: {one.text}" for one in report.undecided]
+    return lines + [failed_line(name, one.id, one.code, one.text) for one in report.undecided]

@@ -29,7 +29,7 @@ from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
-from twigcast.cli.selected import SelectedJsonl, numbers_of, summary
+from twigcast.cli.selected import SelectedJsonl, failed_line, numbers_of, summary, write_failures
 from twigcast.engine import Engine
 from twigcast.lang.flwr import is_transform
 from twigcast.results import RESULTS
@@ -51,6 +51,9 @@ SUBSCRIPTIONS is a file of one of two kinds:
   .jsonl   one object per line, as `twigcast export` writes it: {"id": …, "query": …, "namespaces": {"p": "uri"},
            "default_namespace": "uri", "dialect": "w3c" | "tian", "result": "match" | "nodes" | "fragments",
            "deliver_empty": true | false, "stream": "name"}. Paused subscriptions are left out.
+\b
+A subscription that fails on a message is told on stderr, and as {"message": …, "subscription": …, "failure": {"code":
+…, "text": …}}; the others are matched nevertheless.
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
@@ -187,16 +190,21 @@ def _match(
         pa.array([m.data for _, m in readable], pa.large_binary()),
     ]
     reported = 0
+    ids = engine.ids
     run = engine.select_batches if selecting else engine.match_batches
     for result in run(pa.RecordBatch.from_arrays(columns, ["id", "xml"])):
         rows = result.column("id").to_pylist()
         errors = result.column("error")
-        if errors.null_count < len(errors):
-            for row, error in zip(rows, errors.to_pylist(), strict=True):
-                if error is not None:
+        failures = result.column("failures")
+        if errors.null_count < len(errors) or failures.null_count < len(failures):
+            for row, error, failed in zip(rows, errors.to_pylist(), failures.to_pylist(), strict=True):
+                if error is not None or failed is not None:
                     report.unreadable(batch[reported:row])
-                    report.bad(batch[row].name, error)
                     reported = row + 1
+                if error is not None:
+                    report.bad(batch[row].name, error)
+                for one in failed or ():
+                    report.failed(batch[row].name, ids[one["subscription"]].as_py(), one)
         yield [batch[row].name for row in rows], result
     report.unreadable(batch[reported:])
 
@@ -211,6 +219,11 @@ class Report:
     def bad(self, name: str, error: dict[str, Any]) -> None:
         self.errors += 1
         self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
+
+    def failed(self, name: str, subscription: object, failure: dict[str, Any]) -> None:
+        """Report a subscription that could not be evaluated on a message."""
+        self.errors += 1
+        self._progress.say(failed_line(name, subscription, failure["code"], failure["text"]))
 
     def broken(self, lines: list[str]) -> None:
         self.errors += len(lines)
@@ -230,7 +243,8 @@ class Jsonl:
     ROWS = 1 << 18
 
     def __init__(self, file: SubscriptionFile, progress: Progress) -> None:
-        ends = [f"{as_json(s.id)}}}\n" for s in file.subscriptions]
+        self._ids = [as_json(s.id) for s in file.subscriptions]
+        ends = [f"{id}}}\n" for id in self._ids]
         self._ends = pa.array(ends, pa.large_string())
         self._nothing = pa.scalar("", pa.large_string())
         self._progress = progress
@@ -247,6 +261,7 @@ class Jsonl:
                 starts.take(rows.slice(at, self.ROWS)), self._ends.take(numbers.slice(at, self.ROWS)), self._nothing
             )
             sys.stdout.buffer.write(memoryview(lines.buffers()[2])[: pc.sum(pc.binary_length(lines)).as_py()])
+        write_failures(names, result, self._ids)
 
     def close(self) -> None:
         sys.stdout.flush()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twigcast.cli.inputs import as_json
+from twigcast.cli.inputs import as_json, printable
 from twigcast.cli.progress import Progress
 from twigcast.subscriptions import SubscriptionFile
 
@@ -19,9 +19,29 @@ def numbers_of(result: pa.RecordBatch) -> pa.RecordBatch:
     """The same matches as ``match_batches`` gives them."""
     matches = result.column("matches")
     numbers = pa.ListArray.from_arrays(matches.offsets, matches.values.field("subscription"))
-    return pa.RecordBatch.from_arrays(
-        [result.column("id"), numbers, result.column("error")], ["id", "matches", "error"]
-    )
+    names = ["id", "matches", "error", "failures"]
+    return pa.RecordBatch.from_arrays([numbers if n == "matches" else result.column(n) for n in names], names)
+
+
+def failed_line(name: str, subscription: object, code: str, text: str) -> str:
+    """Return the line on stderr for a subscription that could not be evaluated on a message."""
+    return f"{printable(name)}: {code}: subscription {printable(str(subscription))}: {printable(text)}"
+
+
+def failed_json(name: object, subscription: str, code: str, text: str) -> bytes:
+    """Return the same as a line of JSON. ``subscription`` is JSON already."""
+    failure = as_json({"code": code, "text": text})
+    return f'{{"message": {as_json(name)}, "subscription": {subscription}, "failure": {failure}}}\n'.encode()
+
+
+def write_failures(names: list[str], result: pa.RecordBatch, ids: list[str]) -> None:
+    """Write the failures of a batch as lines of JSON. ``ids``: of the subscriptions by number, as JSON."""
+    failures = result.column("failures")
+    if failures.null_count == len(failures):
+        return
+    for name, failed in zip(names, failures.to_pylist(), strict=True):
+        for one in failed or ():
+            sys.stdout.buffer.write(failed_json(name, ids[one["subscription"]], one["code"], one["text"]))
 
 
 def summary(match: dict[str, Any]) -> str:
@@ -55,6 +75,7 @@ class SelectedJsonl:
                 if not match["complete"]:
                     line += ', "complete": false'
                 sys.stdout.buffer.write(f"{line}}}\n".encode())
+        write_failures(names, result, self._ids)
 
     def close(self) -> None:
         sys.stdout.flush()

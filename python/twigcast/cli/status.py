@@ -69,6 +69,8 @@ def show(found: dict[str, Any]) -> None:
     click.echo(f"running since {since} (process {found['pid']})" if found["running"] else f"ended at {until}")
     if found["store"]:
         click.echo(f"the store cannot be reached: {found['store']}")
+    for id, reason in found.get("paused", {}).items():
+        click.echo(f"the subscription {id!r} is paused: {reason}")
     streams = Table("stream", "batch", "messages", "deliveries", "refused", "messages/s", "version", "subscriptions")
     for name, of in found["streams"].items():
         if of is None:

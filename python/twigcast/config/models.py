@@ -11,8 +11,9 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
-from twigcast.config.values import Count, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
+from twigcast.config.values import Count, CountOrZero, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
 from twigcast.limits import Limits
+from twigcast.pausing import AFTER, WITHIN, PauseRule
 from twigcast.store.database import HISTORY
 from twigcast.store.urls import check_url, resolve, sqlite_file
 
@@ -123,6 +124,25 @@ class CorrelationSettings(Section):
     """Memory of a worker; beyond it the oldest messages are forgotten before their time, with a warning."""
 
 
+class SubscriptionSettings(Section):
+    """``[subscriptions]``: when one that keeps failing is paused."""
+
+    pause_after: CountOrZero = AFTER
+    """Failures on so many messages,"""
+    pause_within: Count = WITHIN
+    """of so many in succession; ``pause_after = 0``: never."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> SubscriptionSettings:
+        if self.pause_after > self.pause_within:
+            raise Problems((("pause_after",), f"must not be greater than pause_within ({self.pause_within})"))
+        return self
+
+    @property
+    def rule(self) -> PauseRule:
+        return PauseRule(self.pause_after, self.pause_within)
+
+
 class SparkSettings(Section):
     """``[spark]``: how Spark runs; the command line's options come first."""
 
@@ -174,6 +194,7 @@ class Pipeline(Section):
     metrics: MetricsSettings = MetricsSettings()
     archive: ArchiveSettings | None = None
     correlations: CorrelationSettings = CorrelationSettings()
+    subscriptions: SubscriptionSettings = SubscriptionSettings()
     spark: SparkSettings = SparkSettings()
     streams: dict[Name, AnyStream] = Field(min_length=1)
     publishers: dict[Name, PublisherSettings] = Field(default_factory=dict)

@@ -102,6 +102,7 @@ Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_positive)]
 """Seconds."""
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0, lt=2**32)]
 Count = Annotated[int, BeforeValidator(_whole), Field(gt=0)]
+CountOrZero = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
 Port = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=65536)]
 LocalPath = Annotated[Path, BeforeValidator(_not_empty), AfterValidator(_path)]
 """Absolute; what is relative in the file is relative to the folder of the file."""

@@ -1,7 +1,9 @@
-"""The dead letter (``dead.db``): every message that was refused and every delivery that failed, whole, with the reason.
+"""The dead letters (``dead.db``): every message that was refused and every delivery that failed, whole, with the
+reason; and the failures of single subscriptions, counted.
 
 A letter stays until it is redriven or deleted. A message goes back as a file into the redrive folder, which the
-pipeline reads as one more source of its stream; a delivery goes back to its sink by way of the outbox.
+pipeline reads as one more source of its stream; a delivery goes back to its sink by way of the outbox. A subscription
+that fails has one letter for each reason, with the number of messages it failed on, the first and the last of them.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
+from twigcast.delivery import streaks
 from twigcast.delivery.database import Database
 from twigcast.delivery.files import make_folder, replace
 from twigcast.delivery.log import LogBatch
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting
 from twigcast.errors import OptionError, StateDamaged
+from twigcast.pausing import PauseRule
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS cursors (stream TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
@@ -33,22 +37,23 @@ CREATE TABLE IF NOT EXISTS letters (
 CREATE INDEX IF NOT EXISTS letters_created ON letters (created)
 """
 _IDENTITY = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-MIGRATIONS = (_FIRST, _IDENTITY)
+_SUBSCRIPTIONS = f"ALTER TABLE letters ADD COLUMN first_message TEXT;{streaks.MIGRATION}"
+MIGRATIONS = (_FIRST, _IDENTITY, _SUBSCRIPTIONS)
 """A change of the tables is one more migration."""
 
 LARGE = 64 << 20
 """From so many bytes on an original is a file of its own beside the database."""
 
-Kind = Literal["message", "delivery"]
+Kind = Literal["message", "delivery", "subscription"]
 _SHOWN = (
     "id, kind, stream, message, time, headers, reason, text, line, column, offset,"
-    " sink, delivery, subscription, subscriber, attempts, created, redriven"
+    " sink, delivery, subscription, subscriber, attempts, created, redriven, first_message"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A refused message, or a delivery that failed; without its original."""
+    """A refused message, a delivery that failed, or a subscription that did; without its original."""
 
     id: int
     kind: Kind
@@ -66,8 +71,11 @@ class Letter:
     subscription: str | None
     subscriber: str | None
     attempts: int
+    """Of a subscription: the messages that it failed on, of which ``message`` is the last."""
     created: float
     redriven: float | None
+    first_message: str | None
+    """Of a subscription: the first message that it failed on."""
 
 
 class DeadLetters:
@@ -80,14 +88,18 @@ class DeadLetters:
         found = self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,))
         return -1 if found is None else int(found)
 
-    def take(self, batch: LogBatch) -> None:
-        """The refused messages of a batch, once."""
+    def take(self, batch: LogBatch, rule: PauseRule | None = None) -> None:
+        """Take the refused messages and the failures of subscriptions of a batch, once."""
         with self.database.transaction() as db:
             row = db.execute("SELECT batch FROM cursors WHERE stream = ?", (batch.stream,)).fetchone()
             if row is not None and row[0] >= batch.batch:
                 return
             for number, letter in enumerate(_refused(batch)):
                 self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"})
+            failures = [row for rows in batch.failures() for row in rows.to_pylist()]
+            for failure in failures:
+                _count(db, batch.stream, failure)
+            streaks.count(db, batch, failures, rule or PauseRule())
             db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?)", (batch.stream, batch.batch))
 
     def add(self, sink: str, failed: Iterable[tuple[Waiting, str, str]]) -> None:
@@ -155,6 +167,11 @@ class DeadLetters:
 
     def redrive(self, letter: Letter, outbox: Outbox, inbox: Path) -> None:
         """Put a letter back where it came from: a message into ``inbox/<stream>/``, a delivery to its sink."""
+        if letter.kind == "subscription":
+            id = letter.subscription
+            text = f"dead letter {letter.id} is a failure of the subscription {id!r}, and no message or delivery"
+            hint = f"mend the query or the limits; twigcast resume {id} makes it active if it was paused"
+            raise OptionError("not-redrivable", text, hint=hint)
         original = self.original(letter.id)
         if original is None:
             text = f"dead letter {letter.id} has no content: the message was refused unread"
@@ -219,6 +236,25 @@ def _refused(batch: LogBatch) -> Iterator[dict[str, Any]]:
                 **row, "kind": "message", "time": times[place].value, "attempts": 1,
                 "headers": json.dumps(dict(row["headers"] or ())), "reason": row["reason"] or "unknown",
             }  # fmt: skip
+
+
+def _count(db: sqlite3.Connection, stream: str, failure: dict[str, Any]) -> None:
+    """Add failures to the letter of their subscription and reason, which is open again if it was dealt with."""
+    time_of = failure["last_time"]
+    letter = {
+        "key": f"subscription/{failure['subscription']}/{failure['reason']}", "kind": "subscription", "stream": stream,
+        "message": failure["last_message"], "first_message": failure["first_message"],
+        "time": None if time_of is None else round(time_of.timestamp() * 1e6), "reason": failure["reason"],
+        "text": failure["text"], "subscription": failure["subscription"], "subscriber": failure["subscriber"],
+        "attempts": failure["count"], "created": time.time(),
+    }  # fmt: skip
+    latest = ("stream", "message", "time", "text", "subscriber")
+    db.execute(
+        f"INSERT INTO letters ({', '.join(letter)}) VALUES ({', '.join('?' * len(letter))}) ON CONFLICT (key) DO UPDATE"
+        f" SET attempts = attempts + excluded.attempts, redriven = NULL,"
+        f" {', '.join(f'{name} = excluded.{name}' for name in latest)}",
+        tuple(letter.values()),
+    )
 
 
 def _letter(row: sqlite3.Row) -> Letter:

@@ -16,7 +16,7 @@ from twigcast.delivery.sinks import Context, open_sink
 from twigcast.delivery.state import check_log, open_databases
 from twigcast.delivery.status import SinkStatus, status_of
 from twigcast.delivery.targets import Subscribers, Targets
-from twigcast.delivery.worker import DeadWorker, SinkWorker, Worker
+from twigcast.delivery.worker import DeadWorker, Pausing, SinkWorker, Worker
 
 PATIENCE = 30.0
 """Seconds without any progress after which ``drain`` gives up; nothing is lost by that."""
@@ -28,7 +28,8 @@ class Runner:
     The caller has claimed the state folder; two runners on one would deliver twice.
     """
 
-    def __init__(self, settings: Pipeline, store: Subscribers | None = None) -> None:
+    def __init__(self, settings: Pipeline, store: Subscribers | None = None, *, pausing: Pausing | None = None) -> None:
+        """``store``: where subscribers have their targets; ``pausing``: where subscriptions that keep failing are."""
         self.settings = settings
         self._logs = {name: Log(settings.state.log, name) for name in settings.streams}
         self.outbox, self.dead = open_databases(settings.state.outbox, settings.state.dead, self._logs)
@@ -37,7 +38,8 @@ class Runner:
         except BaseException:
             self._close()
             raise
-        self._workers: list[Worker] = [DeadWorker(self.logs, self.outbox, self.dead), *self.sinks.values()]
+        dead = DeadWorker(self.logs, self.outbox, self.dead, settings.subscriptions.rule, pausing)
+        self._workers: list[Worker] = [dead, *self.sinks.values()]
         self._forgetting = threading.Lock()
 
     def _open_sinks(self, targets: Targets) -> dict[str, SinkWorker]:

@@ -9,12 +9,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.config import AnySink
-from twigcast.delivery import held
+from twigcast.delivery import held, streaks
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.log import Log, LogBatch, Piece
 from twigcast.delivery.outbox import Outbox
@@ -23,6 +24,7 @@ from twigcast.delivery.single import singles
 from twigcast.delivery.sinks import Batch, Sink
 from twigcast.delivery.state import DEAD
 from twigcast.errors import StateDamaged, TwigcastError
+from twigcast.pausing import PauseRule
 
 logger = logging.getLogger(__name__)
 
@@ -253,19 +255,50 @@ class SinkWorker(Worker):
         return True
 
 
-class DeadWorker(Worker):
-    """Takes the refused messages of each batch to the dead letter."""
+class Pausing(Protocol):
+    """A store that pauses subscriptions."""
 
-    def __init__(self, logs: Mapping[str, Log], outbox: Outbox, dead: DeadLetters) -> None:
+    def pause_failing(self, id: str, reason: str, since: int) -> bool: ...
+
+
+class DeadWorker(Worker):
+    """Takes the refused messages and the failures of subscriptions of each batch to the dead letters, and pauses the
+    subscriptions that keep failing."""
+
+    def __init__(
+        self,
+        logs: Mapping[str, Log],
+        outbox: Outbox,
+        dead: DeadLetters,
+        rule: PauseRule,
+        store: Pausing | None = None,
+    ) -> None:
         super().__init__(DEAD, logs, outbox)
         self._dead = dead
+        self._rule = rule
+        self._store = store
 
     def recall(self, stream: str) -> int:
         return self._dead.cursor(stream)
 
     def take(self, batch: LogBatch) -> None:
-        self._dead.take(batch)
+        self._dead.take(batch, self._rule)
+        if self._store is not None and batch.counts.failures:
+            self._pause(self._store)
         self._recovered()
+
+    def _pause(self, store: Pausing) -> None:
+        """Pause the subscriptions that keep failing; what the store cannot take now is tried with the next failure."""
+        for one in streaks.overdue(self._dead.database, self._rule):
+            try:
+                paused = store.pause_failing(one.subscription, one.reason, one.version)
+            except TwigcastError as error:
+                logger.warning("the subscription %r cannot be paused now: %s", one.subscription, error.text)
+                return
+            if paused:
+                text = "warning: the subscription %r is paused: %s (twigcast resume makes it active again)"
+                logger.warning(text, one.subscription, one.reason)
+            streaks.clear(self._dead.database, one.subscription)
 
 
 def words(error: Exception) -> str:

@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
-from twigcast.errors import OptionError, QueryError, TwigcastError
+from twigcast.errors import OptionError, TwigcastError
+from twigcast.failures import FATAL, Failed
 from twigcast.limits import Limits
 from twigcast.spark.serve import LOCAL, Files
 from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
@@ -203,7 +204,9 @@ class _Shard:
         subscriptions = [record.to_subscription() for record in added]
         try:
             self.engine.add_many(subscriptions)
-        except (QueryError, OptionError):
+        except FATAL:
+            raise
+        except BaseException:
             added = [record for record, s in zip(added, subscriptions, strict=True) if self._add(s)]
         ids = [record.id for record in added]
         for number, record in zip(self.engine.numbers(ids), added, strict=True):
@@ -213,11 +216,17 @@ class _Shard:
             self._changed.add(number)
 
     def _add(self, subscription: Subscription) -> bool:
-        """One of a batch in which some cannot be accepted. The store has checked them, perhaps by other rules."""
+        """Add one of a batch in which some cannot be accepted. Return False for one that cannot.
+
+        The store has checked it, perhaps by the rules of another version.
+        """
         try:
             self.engine.add_many([subscription])
-        except (QueryError, OptionError) as error:
-            log.warning("the subscription %r is left out: %s", subscription.id, error.text)
+        except FATAL:
+            raise
+        except BaseException as error:
+            failed = Failed.of(0, error)
+            log.warning("the subscription %r is left out: %s: %s", subscription.id, failed.code, failed.text)
             return False
         return True
 

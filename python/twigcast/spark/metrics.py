@@ -31,6 +31,7 @@ class Metrics:
                 "bytes": "Bytes of messages read.",
                 "deliveries": "Deliveries committed to the log.",
                 "rejects": "Messages refused, into the dead letter.",
+                "subscription_failures": "Failures of single subscriptions, one for each subscription and message.",
                 "batches": "Micro-batches committed.",
             }.items()
         }
@@ -63,6 +64,7 @@ class Metrics:
         counts, stream = progress.counts, progress.stream
         for name in ("messages", "bytes", "deliveries", "rejects"):
             self._counters[name].labels(stream).inc(getattr(counts, name))
+        self._counters["subscription_failures"].labels(stream).inc(counts.failures)
         self._counters["batches"].labels(stream).inc()
         self._seconds.labels(stream).observe(progress.seconds)
         self._subscriptions.set(progress.subscriptions)
@@ -89,4 +91,6 @@ class _Sinks:
             families["failing"].add_metric([sink.sink], 0 if since is None else time.time() - since)
         store = GaugeMetricFamily("twigcast_store_failing", "1: the store cannot be reached.")
         store.add_metric([], int(run is not None and run.live.failing is not None))
-        yield from (*families.values(), store)
+        paused = GaugeMetricFamily("twigcast_subscriptions_paused", "Paused because they kept failing; at most 100.")
+        paused.add_metric([], len(run.paused.reasons()) if run is not None else 0)
+        yield from (*families.values(), store, paused)

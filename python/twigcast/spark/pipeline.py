@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from twigcast.store import Store
+
 logger = logging.getLogger(__name__)
 
 REDRIVE = "redrive"
@@ -171,11 +173,12 @@ class Run:
         with ExitStack() as stack:
             stack.enter_context(claimed(state.path))
             store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
+            self.paused = PausedSubscriptions(store)
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
             for name, of in logs.items():
                 _check_state(of, state.checkpoints / name)
             self.publishers = Publishers(settings, store)
-            self.runner = Runner(settings, store)
+            self.runner = Runner(settings, store, pausing=store)
             self._stack = stack
             self.spark = spark = self._session()
             check_workers(spark.sparkContext)
@@ -300,6 +303,23 @@ class Run:
             raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:
             raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
+
+
+class PausedSubscriptions:
+    """The subscriptions that were paused because they kept failing, read again when the store has changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._version = -1
+        self._known: dict[str, str] = {}
+
+    def reasons(self) -> dict[str, str]:
+        """Return the reasons by id; those last known while the store cannot be reached."""
+        with suppress(TwigcastError):
+            version = self._store.version
+            if version != self._version:
+                self._known, self._version = self._store.paused_failing(), version
+        return self._known
 
 
 @dataclass

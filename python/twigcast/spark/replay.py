@@ -112,7 +112,7 @@ def replay(
                 total.add(counts)
                 on_batch(stream, counts)
         if ours:
-            runner = Runner(settings, store)
+            runner = Runner(settings, store, pausing=store)
             runner.logs = {**runner.logs, **{log.stream: log for log in logs.values()}}
             with runner:
                 if not runner.drain(patience=patience):

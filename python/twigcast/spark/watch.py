@@ -124,6 +124,7 @@ def status_of(run: Run, running: bool) -> dict[str, Any]:
         "written": time.time(),
         "total": asdict(run.total),
         "store": run.live.failing,
+        "paused": run.paused.reasons(),
         "streams": streams,
         "sinks": [sink.as_dict() for sink in run.runner.status()],
     }

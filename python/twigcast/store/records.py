@@ -38,6 +38,8 @@ class SubscriptionRecord(NamedTuple):
     """The store's version that made it what it is."""
     deliver_empty: bool = False
     """Of a transform: its empty outer element is delivered where nothing is bound."""
+    reason: str | None = None
+    """Why it was paused, if it kept failing. The store's own, as the version is."""
 
     def to_subscription(self) -> Subscription:
         return Subscription(
@@ -72,7 +74,7 @@ class SubscriptionRecord(NamedTuple):
         return found
 
     def row(self) -> tuple[str, str | None, str, str, str | None, str | None, str]:
-        """For the columns of ``tables.subscriptions``, but for the version."""
+        """For the columns of ``tables.subscriptions``, but for the version and the reason."""
         options = self.options()
         return (
             self.id,
@@ -126,9 +128,9 @@ class Changes:
 
 def from_row(row: Sequence[Any]) -> SubscriptionRecord:
     """From all columns of ``tables.subscriptions``, in order."""
-    id, subscriber, query, kind, namespaces, options, state, version = row
+    id, subscriber, query, kind, namespaces, options, state, version, reason = row
     if namespaces is None and options is None:
-        return SubscriptionRecord(id, query, subscriber, kind, state=state, version=version)
+        return SubscriptionRecord(id, query, subscriber, kind, state=state, version=version, reason=reason)
     given = json.loads(options) if options else {}
     return SubscriptionRecord(
         id,
@@ -139,6 +141,7 @@ def from_row(row: Sequence[Any]) -> SubscriptionRecord:
         **{key: given[key] for key in _OPTIONS if key in given},
         state=state,
         version=version,
+        reason=reason,
     )
 
 

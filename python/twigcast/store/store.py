@@ -131,7 +131,33 @@ class Store:
         """Paused subscriptions match nothing until resumed. Returns how many were active."""
         return self._turn(ids, "paused", "pause")
 
+    def pause_failing(self, id: str, reason: str, since: int) -> bool:
+        """Pause a subscription that keeps failing, and keep the reason. Return whether it was paused.
+
+        It is not if it has been removed, paused, resumed or replaced after the version ``since``: its failures were
+        those of what it was before.
+        """
+
+        def pause(writer: Writer) -> bool:
+            found = [one for one in self._find(writer, [id]) if one.state == "active" and one.version <= since]
+            if found:
+                self._end(writer, found)
+                here = update(tables.subscriptions).where(_SUBSCRIPTIONS.id == id)
+                writer.connection.execute(here.values(state="paused", reason=reason, version=writer.version))
+                writer.note("pause failing", id)
+            return bool(found)
+
+        return self.database.write(pause)
+
+    def paused_failing(self, limit: int = 100) -> dict[str, str]:
+        """Return subscriptions that were paused because they kept failing, by id, with the reasons."""
+        query = select(_SUBSCRIPTIONS.id, _SUBSCRIPTIONS.reason).where(_SUBSCRIPTIONS.reason.is_not(None))
+        with self.database.reading() as connection:
+            rows = connection.execute(query.order_by(_SUBSCRIPTIONS.id).limit(limit))
+            return {row.id: row.reason for row in rows}
+
     def resume(self, *ids: str) -> int:
+        """Make paused subscriptions active again, their failures at zero. Returns how many were paused."""
         return self._turn(ids, "active", "resume")
 
     def subscription(self, id: str) -> SubscriptionRecord:
@@ -335,7 +361,7 @@ class Store:
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
         stored = record._replace(version=writer.version)
         names = [column.name for column in tables.subscriptions.columns]
-        row = dict(zip(names, (*stored.row(), stored.version), strict=True))
+        row = dict(zip(names, (*stored.row(), stored.version, None), strict=True))
         writer.connection.execute(insert(tables.subscriptions).values(**row))
         writer.note(op, record.id)
         return stored
@@ -346,7 +372,7 @@ class Store:
             self._end(writer, found)
             for some in _pieces([record.id for record in found]):
                 here = update(tables.subscriptions).where(_SUBSCRIPTIONS.id.in_(some))
-                writer.connection.execute(here.values(state=state, version=writer.version))
+                writer.connection.execute(here.values(state=state, reason=None, version=writer.version))
             if found:
                 writer.note(op, found[0].id if len(found) == 1 else None, len(found))
             return len(found)

@@ -42,10 +42,13 @@ subscriptions = Table(
     Column("options", Text),
     Column("state", Text, CheckConstraint("state IN ('active', 'paused')"), nullable=False),
     Column("version", _version, nullable=False),
+    Column("reason", Text),
     Index("twigcast_subscriptions_version", "version"),
     Index("twigcast_subscriptions_subscriber", "subscriber"),
     sqlite_with_rowid=False,
 )
+
+"""``reason``: why a subscription was paused because it kept failing; null for every other one."""
 
 ended = Table(
     "twigcast_ended",

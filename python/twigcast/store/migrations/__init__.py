@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision."""
 FIRST = "0001"
 

@@ -1,0 +1,107 @@
+"""A subscription that fails in a pipeline: the others get their deliveries, it is reported and paused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pipeline_files import Site
+from pyspark.sql import SparkSession
+
+from twigcast.cli.dead import dead as dead_command
+from twigcast.correlate import engine as correlate_engine
+from twigcast.delivery.dead import DeadLetters
+from twigcast.engine import Engine
+from twigcast.limits import Limits
+from twigcast.spark import match
+from twigcast.spark.correlate import _Memory
+from twigcast.spark.pipeline import Run
+from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, process
+from twigcast.spark.stages.standing import Standing
+
+RESIDUAL = "//b[following-sibling::b]"
+TRANSFORM = "<r>{ for $b in //b[following-sibling::b] return $b }</r>"
+MORE = """
+[limits]
+max_residual_cost = 1
+[subscriptions]
+pause_after = 4
+pause_within = 10
+"""
+
+
+def run_once(site: Site, spark: SparkSession) -> Run:
+    run = Run(site.settings, spark=spark, once=True)
+    run()
+    return run
+
+
+def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_path: Path) -> None:
+    site = Site(tmp_path, MORE)
+    with site.store() as store:
+        store.add_subscriber("ann")
+        store.subscribe(RESIDUAL, id="filter", subscriber="ann")
+        store.subscribe(TRANSFORM, id="transform", subscriber="ann")
+        store.subscribe(RESIDUAL, id="elsewhere", subscriber="ann", stream="other")
+        store.subscribe("//b", id="plain", subscriber="ann")
+    for number in range(5):
+        site.put(f"{number}.xml", f"<a><b>{number}</b><b/></a>")
+    run = run_once(site, spark)
+    assert (run.total.messages, run.total.rejects, run.total.failures) == (5, 0, 10)
+    assert sorted(site.in_lake()) == [(f"{n}.xml", "plain") for n in range(5)]
+    letters = DeadLetters(site.settings.state.dead)
+    found = {one.subscription: one for one in letters.letters()}
+    assert {id: (one.kind, one.reason, one.attempts) for id, one in found.items()} == {
+        "filter": ("subscription", "residual-too-costly", 5),
+        "transform": ("subscription", "transform-too-costly", 5),
+    }
+    shown = CliRunner().invoke(dead_command, ["list", "--kind", "subscription", "-c", str(site.file)])
+    assert shown.exit_code == 0 and "transform-too-costly" in shown.output
+    with site.store() as store:
+        paused = {one.id: one.reason for one in store.subscriptions(state="paused")}
+        assert set(paused) == {"filter", "transform"}
+        assert (paused["filter"] or "").startswith("failed on 5 of 5 messages: residual-too-costly")
+    # A paused subscription is not evaluated; one that is resumed is, and its count starts at zero.
+    for number in range(5, 8):
+        site.put(f"{number}.xml", "<a><b/><b/></a>")
+    assert run_once(site, spark).total.failures == 0
+    with site.store() as store:
+        store.resume("filter")
+    for number in range(8, 11):
+        site.put(f"{number}.xml", "<a><b/><b/></a>")
+    assert run_once(site, spark).total.failures == 3
+    with site.store() as store:
+        record = store.subscription("filter")
+        assert (record.state, record.reason) == ("active", None)
+    assert {one.subscription: one.attempts for one in letters.letters()} == {"filter": 8, "transform": 5}
+    letters.close()
+
+
+def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) -> None:
+    engine = Engine(limits=Limits(max_residual_cost=1))
+    engine.add(RESIDUAL, id="filter")
+    engine.add("//b", id="plain")
+    frame = spark.createDataFrame([(1, "<a><b/><b/></a>"), (2, "<a>")], "id int, xml string")
+    matched = match(frame, engine)
+    assert [tuple(row) for row in matched.matches.collect()] == [(1, "plain")]
+    assert [row.message for row in matched.dead.collect()] == [2]
+    assert [tuple(row)[:3] for row in matched.failures.collect()] == [(1, "filter", "residual-too-costly")]
+
+
+def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = correlate_engine.Correlations._joined
+
+    def failing(self: Any, correlation: Any, found: Any, copies: Any) -> Any:
+        if correlation is self.get("failing"):
+            raise MemoryError
+        return joined(self, correlation, found, copies)
+
+    monkeypatch.setattr(correlate_engine.Correlations, "_joined", failing)
+    pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
+    task = Buckets(((Standing("failing", pair), Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")),))
+    messages = [Incoming("S", "1", 1, b"<m><a>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]
+    rows = list(process(task, 0, messages, _Memory()))
+    assert [(row["kind"], row["subscription"]) for row in rows] == [("result", "other"), (FAILED, "failing")]
+    assert rows[1]["reason"] == "correlation-failed" and rows[1]["message"] == "2"
