@@ -204,13 +204,7 @@ class Broker:
                     self._streams[stream] = own
                 if isinstance(engine, Engine) and engine.may_fail(id):
                     self._failing[id] = Subscription(
-                        id,
-                        query,
-                        namespaces,
-                        default_namespace,
-                        result=result,
-                        deliver_empty=deliver_empty,
-                        stream=stream,
+                        id, query, namespaces, default_namespace, dialect, result, deliver_empty, stream
                     )
             if subscriber is not None:
                 self._subscribers[id] = subscriber
