@@ -181,7 +181,8 @@ class Broker:
                     self._next_id += 1
                 id = self._next_id
             elif self._has(id):
-                raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
+                hint = "choose another id, or unsubscribe that one first"
+                raise OptionError("duplicate-id", f"there is a subscription {id!r} already", hint=hint)
             if is_correlation(query):
                 check_correlation(result, stream)
                 parsed = self.correlations.parse(query, namespaces, default_namespace)

@@ -12,6 +12,7 @@ import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import limit_options, limits_from, namespace_options
+from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.signals import KILLED, Signals
 
 if TYPE_CHECKING:
@@ -146,10 +147,12 @@ def _run_folder(
     from twigcast.spark import session
     from twigcast.spark.inbox import MAX_FILES, run_directory
     from twigcast.spark.sources.directory import check_inbox, unnameable
-    from twigcast.subscriptions import load_engine
+    from twigcast.subscriptions import compile_file
 
     screen = Console(stderr=True)
-    engine = load_engine(subscriptions, namespaces=namespaces, limits=limits_from(limits))
+    file = read_file(subscriptions)
+    engine = compile_file(file, namespaces=namespaces, limits=limits_from(limits))
+    warn_of_never(file, namespaces)
     skipped = unnameable(check_inbox(inbox))
     if skipped:
         click.echo(f"warning: {skipped} file names are not UTF-8; Spark does not see such files", err=True)

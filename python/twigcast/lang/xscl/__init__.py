@@ -22,6 +22,8 @@ from twigcast.lang.xscl.windows import window_text
 # No XPath expression and no transform has one of these outside a string.
 _CLAUSES = re.compile(r"\s*(?:SELECT|FROM)\s+[^\s=!<>|+*/,)\]-]|\s*SELECT\s*[*<$]", re.IGNORECASE)
 _LINK = re.compile(r"\b(?:JOIN|FOLLOWED\s+BY)\s*\{|->|[→⟶]|\bAS\s+\$", re.IGNORECASE)
+# One of these is in every link and mark; looking for them is quicker than for the whole.
+_SIGNS = ("{", "->", "$", "→", "⟶")
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -33,7 +35,7 @@ def is_correlation(source: str) -> bool:
         return True
     if "{" in source and not is_transform(source) and misspelt_link(_STRING.sub("''", source)):
         return True
-    if not _LINK.search(source) or is_transform(source):
+    if not any(sign in source for sign in _SIGNS) or not _LINK.search(source) or is_transform(source):
         return False
     # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
     return bool(_LINK.search(_STRING.sub("''", source))) or bool(_LINK.search(source.split("'", 1)[0]))
