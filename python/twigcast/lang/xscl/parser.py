@@ -56,12 +56,13 @@ class XsclParser:
         if not rest:
             end = len(self.source.rstrip())
             return self.error("unexpected-end", f"the query ends where {what} has to follow", Span(end, end + 1), hint)
+        word = rest[0][:20]
         found = _WORD.match(self.source, self.at)
-        word = (found[0] if found else rest[0])[:20]
-        span = Span(self.at, self.at + len(word))
-        near = misspelt(word, _KEYWORD.findall(what))
-        if near is not None:
+        near = misspelt(found[0], _KEYWORD.findall(what)) if found else None
+        if found is not None and near is not None:
+            word = found[0]
             hint = f"did you mean {'FOLLOWED BY' if near == 'FOLLOWED' else near}?"
+        span = Span(self.at, self.at + len(word))
         return self.error("unexpected-token", f"found {word!r} where {what} should be", span, hint)
 
     def space(self) -> None:
