@@ -18,6 +18,7 @@ import pyarrow as pa
 from benchmarks.timing import Chunk, Line, Variant, chunks, interleaved, reader
 from twigcast import _kernel
 from twigcast.lang.flwr import parse_transform
+from twigcast.limits import Limits
 from twigcast.schema import Schema, dtd_schema
 from twigcast.transform.encode import encoded
 from twigcast.transform.engine import Transforms
@@ -29,6 +30,7 @@ from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSe
 DOCUMENTS = 20
 RESULT = 150e-9
 """Seconds allowed for a group of a result."""
+LIMITS = Limits().of_kernel()
 _CONSTANT = re.compile(r'= "(\d+)"')
 
 
@@ -80,7 +82,7 @@ def own_engine(few: int, many: int) -> Iterator[Line]:
     variants: dict[str, Variant] = {"parse": reader, **{name: groups(kernel) for name, kernel in kernels.items()}}
     took = interleaved(variants, documents, repeat=10)
     column = pa.concat_arrays([part.batch.column("xml") for part in documents])
-    found = {name: kernel.count_column(column, "groups")[1] for name, kernel in kernels.items()}
+    found = {name: kernel.count_column(column, "groups", LIMITS)[1] for name, kernel in kernels.items()}
     net = {name: max(took[name] - RESULT * found[name], took["parse"]) for name in kernels}
     each = {name: time / DOCUMENTS * 1e6 for name, time in took.items()}
     note = (
@@ -117,7 +119,7 @@ def identical() -> Line:
 
 def groups(kernel: _kernel.Transforms) -> Variant:
     def run(chunk: Chunk) -> None:
-        kernel.count_column(chunk.batch.column("xml"), "groups")
+        kernel.count_column(chunk.batch.column("xml"), "groups", LIMITS)
 
     return run
 

@@ -15,7 +15,7 @@ from xml.parsers import expat
 import pyarrow as pa
 from lxml import etree
 
-from twigcast import _kernel
+from twigcast import Limits, _kernel
 
 
 @dataclass(frozen=True)
@@ -92,4 +92,4 @@ def lxml_parse(chunk: Chunk) -> None:
 
 
 def reader(chunk: Chunk) -> None:
-    _kernel.parse_only(chunk.documents)
+    _kernel.parse_only(chunk.documents, Limits().of_kernel())

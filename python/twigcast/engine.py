@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Literal, get_args
@@ -105,7 +106,7 @@ class Engine:
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         check_namespaces(namespaces)
         self.plans = PlanOptions(sharing, optimize, share_plans, schema_of(schema), on_invalid)
-        self._gate = Gate(self.plans.schema) if self.plans.schema is not None and on_invalid == "reject" else None
+        self._gate = Gate([self.plans.schema]) if self.plans.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
@@ -407,7 +408,7 @@ class Engine:
             return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
 
     def _validate(self, xml: bytes) -> None:
-        error = self._gate and self._gate.error(xml)
+        error = self._gate and self._gate.error(xml, self.limits)
         if error:
             raise error
 
@@ -416,12 +417,12 @@ class Engine:
         if self._gate is None:
             return xml, {}
         rejected = {}
-        for row, message in enumerate(xml.to_pylist()):
-            data = message.encode() if isinstance(message, str) else message or b""
-            # what is not well-formed, or too much, is said by the kernel, and never gets to libxml2
-            error = None if _kernel.validate(data, self._limits) else self._gate.error(data)
-            if error is not None:
-                rejected[row] = error
+        for row, message in enumerate(xml):
+            data = message.as_py()
+            if data is not None:
+                error = self._gate.error(data.encode() if isinstance(data, str) else data, self.limits)
+                if error is not None:
+                    rejected[row] = error
         if rejected:
             xml = pc.if_else(pa.array([row in rejected for row in range(len(xml))]), None, xml)
         return xml, rejected
@@ -433,12 +434,12 @@ class Engine:
         why the document cannot be read. It is the first of a column; its outermost ``free`` elements are no units.
         Subscriptions that could not be evaluated are appended to ``failed``."""
         # A piece ends after what must not be cut, so it may have more than that may have.
-        limits = {**self._limits, "max_bytes": 4 * self._limits["max_bytes"]}
-        numbers, error = units.match_one(xml, free, limits)
+        limits = replace(self.limits, max_bytes=min(4 * self.limits.max_bytes, 2**32 - 1))
+        numbers, error = units.match_one(xml, free, limits.of_kernel())
         if error is not None:
             return [], error_of(error)
         if self._residuals:
-            numbers, more = self._residuals.keep(xml[0].as_py(), numbers, self.limits)
+            numbers, more = self._residuals.keep(xml[0].as_py(), numbers, limits)
             failed += more
         return numbers, None
 

@@ -73,6 +73,17 @@ class StateDamaged(TwigcastError):
         super().__init__("state-damaged", f"{file} {text}", hint=hint)
 
 
+QUOTED = 200
+"""Characters of a message that an error text may quote."""
+
+
+def excerpt(text: str) -> str:
+    """Return a text that holds content of a message with at most 200 characters: its beginning and its end."""
+    if len(text) <= QUOTED:
+        return text
+    return f"{text[: QUOTED - 60]}…{text[-59:]}"
+
+
 def caret(source: str, span: Span) -> list[str]:
     """The line of ``source`` that holds ``span``, and a caret line under it."""
     start = min(span.start, len(source))

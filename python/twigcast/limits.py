@@ -47,3 +47,8 @@ class Limits:
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
+
+
+_MOST = 2**32 - 1
+READ_BEFORE = Limits(max_bytes=_MOST, max_depth=_MOST, max_attributes=_MOST, max_name=_MOST)
+"""For messages that have been read before, under the limits in force then: only what entities may add is bounded."""

@@ -6,17 +6,16 @@ text nodes to evaluate at, and so positions and every axis mean what XPath says 
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
-from xml.parsers import expat
 
 from lxml import etree
 
-from twigcast import residual
+from twigcast import libxml2
 from twigcast.errors import Span
 from twigcast.lang import ast
 from twigcast.lang.printer import to_xpath
+from twigcast.limits import Limits
 
 _OF_CONTEXT = frozenset(("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri"))
 _NOWHERE = Span(0, 0)
@@ -104,12 +103,13 @@ def call(name: str, *arguments: ast.Expr) -> ast.Expr:
 
 
 class MessageTree:
-    """One message. Raises etree.XMLSyntaxError if libxml2 cannot read what our reader can."""
+    """One message. Raises MessageError if the kernel or libxml2 cannot read it."""
 
-    def __init__(self, xml: bytes) -> None:
+    def __init__(self, xml: bytes, limits: Limits) -> None:
         self._xml = xml
-        self._tree = residual.parse(xml)
-        self._places: dict[etree._Element, tuple[int, int]] | None = None
+        self._limits = limits
+        self._tree = libxml2.read(xml, limits)
+        self._numbers: dict[etree._Element, int] | None = None
 
     def evaluate(self, expr: ast.Expr) -> object:
         xpath, prefixes = to_xpath(expr)
@@ -186,31 +186,16 @@ class MessageTree:
             return Found(kind, step, local=local, value=value)
         return Found(kind, _path(parent) + step, *self._place(parent), local=local, value=value)
 
-    def _place(self, element: etree._Element) -> tuple[int, int | None]:
-        """Line and column of a start tag. libxml2 keeps the line where the tag ends, and no column; expat has both."""
-        if self._places is None:
-            starts = _starts(self._xml)
-            elements = list(self._tree.getroot().iter(etree.Element))
-            self._places = dict(zip(elements, starts, strict=True)) if len(starts) == len(elements) else {}
-        line: Any = element.sourceline
-        return self._places.get(element) or (line, None)
+    def _place(self, element: etree._Element) -> tuple[int, int]:
+        """Return line and column of a start tag in the message."""
+        if self._numbers is None:
+            self._numbers = {one: number for number, one in enumerate(self._tree.getroot().iter(etree.Element))}
+        line, column, _ = libxml2.places(self._xml, [self._numbers[element]], self._limits)[0]
+        return line, column
 
 
 _PARENT = ast.AxisStep("parent", ast.KindTest("node", None, _NOWHERE), (), _NOWHERE)
 _IS_DOCUMENT = call("not", ast.LocationPath(False, (_PARENT,), _NOWHERE))
-
-
-def _starts(xml: bytes) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    parser = expat.ParserCreate()
-
-    def start(name: str, attributes: object) -> None:
-        found.append((parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
-
-    parser.StartElementHandler = start
-    with suppress(expat.ExpatError, LookupError, ValueError):
-        parser.Parse(xml, True)
-    return found
 
 
 def _location(element: etree._Element) -> ast.Expr:

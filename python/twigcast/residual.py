@@ -8,13 +8,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
 
-from twigcast import _kernel
+from twigcast import _kernel, libxml2
 from twigcast.errors import QueryError
 from twigcast.failures import FATAL, MAX_TEXT, Failed, FailedRows, shortened
 from twigcast.lang.cost import Size, cost
@@ -89,7 +88,7 @@ class Residuals:
         """Return the matches without those that libxml2 denies, and the subscriptions that failed."""
         if not any(n in self._sources for n in numbers):
             return numbers, []
-        message = Message(xml)
+        message = Message(xml, limits)
         kept: list[int] = []
         failed: list[Failed] = []
         for number in numbers:
@@ -105,7 +104,7 @@ class Residuals:
         flat = matches.flatten()
         wrong: list[int] = []
         failed: FailedRows = {}
-        for at, row, number, message in self._doubtful(xml, matches, flat):
+        for at, row, number, message in self._doubtful(xml, matches, flat, limits):
             holds = self._evaluate(number, message, limits)
             if isinstance(holds, Failed):
                 failed.setdefault(row, []).append(holds)
@@ -119,7 +118,7 @@ class Residuals:
         """Do as ``keep`` does, with what residual subscriptions select."""
         if not any(one[0] in self._sources for one in found):
             return found, []
-        message = Message(xml)
+        message = Message(xml, limits)
         kept: list[_kernel.Selected] = []
         failed: list[Failed] = []
         for one in found:
@@ -143,7 +142,7 @@ class Residuals:
         places = array("q", range(len(flat)))
         selected: list[_kernel.Selected] = []
         room = _MOST_BYTES
-        for at, row, number, message in self._doubtful(xml, matches, flat.field("subscription")):
+        for at, row, number, message in self._doubtful(xml, matches, flat.field("subscription"), limits):
             result: bool | Failed | _kernel.Selected = self._evaluate(number, message, limits)
             if result is True and number in self._selecting:
                 result = self._select(number, message, limits, room)
@@ -163,17 +162,17 @@ class Residuals:
         return without(wrong, matches, flat), failed
 
     def _doubtful(
-        self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array
+        self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array, limits: Limits
     ) -> Iterator[tuple[int, int, int, Message]]:
         """Yield the matches that libxml2 decides: place among all, row, number of the subscription, and the message."""
         if self._numbers is None:
             self._numbers = pa.array(sorted(self._sources), pa.uint32())
         doubtful = pc.indices_nonzero(pc.is_in(numbers, self._numbers))
         rows = pc.list_parent_indices(matches).take(doubtful).to_pylist()
-        last, message = -1, Message(b"")
+        last, message = -1, Message(b"", limits)
         for at, row, number in zip(doubtful.to_pylist(), rows, numbers.take(doubtful).to_pylist(), strict=True):
             if row != last:
-                last, message = row, Message(xml[row].as_py())
+                last, message = row, Message(xml[row].as_py(), limits)
             yield at, row, number, message
 
 
@@ -212,8 +211,9 @@ def _answer(residual: Residual, message: Message, limits: Limits) -> bool | tupl
 class Message:
     """A message as libxml2 sees it, parsed when first asked, and the answers to residuals known so far."""
 
-    def __init__(self, xml: bytes | str) -> None:
+    def __init__(self, xml: bytes | str, limits: Limits) -> None:
         self._xml = xml
+        self._limits = limits
         self.answers: dict[tuple[object, ...], bool | tuple[str, str]] = {}
         """By text and prefixes, which many subscriptions share: the answer, or code and text of a failure."""
 
@@ -228,7 +228,7 @@ class Message:
     def _parsed(self) -> etree._ElementTree | BaseException:
         # The error is kept: with a thousand residuals the message must not be parsed a thousand times in vain.
         try:
-            return parse(self._xml)
+            return libxml2.read(self._xml, self._limits)
         except FATAL:
             raise
         except BaseException as error:
@@ -295,43 +295,3 @@ def selecting(residual: Residual, result: str) -> Selecting | None:
     except (etree.XPathError, ValueError, TypeError) as error:
         text = f"libxml2 cannot select {shortened(residual.xpath)}: {shortened(str(error))}"
         raise QueryError("residual-refused", text, hint="simplify the query") from error
-
-
-def parse(xml: bytes | str) -> etree._ElementTree:
-    """A message that our own reader has accepted, as libxml2 sees it."""
-    data = xml.encode() if isinstance(xml, str) else xml
-    try:
-        tree = _parse(data)
-    except etree.XMLSyntaxError:  # such as for an entity that only a DTD which is not read may declare
-        return _plain(data)
-    dtd: Any = tree.docinfo.internalDTD
-    if dtd is None:
-        return with_doctype(tree)
-    # With default attributes libxml2 opens the external subset; without any DTD it would not know what id() finds.
-    is_internal = dtd.system_url is None and dtd.external_id is None
-    if not is_internal:
-        return _plain(data)
-    tree = _parse(data, attribute_defaults=True)
-    # libxml2 2.14 counts text of the DOCTYPE's entities as text of the document
-    tree.docinfo.clear()
-    return with_doctype(tree)
-
-
-def with_doctype(tree: etree._ElementTree) -> etree._ElementTree:
-    """An empty one, if there is none: libxml2 leaves a root that comes first out of what precedes a comment behind."""
-    if tree.getroot().getnext() is not None:
-        tree.docinfo.system_url = "none"
-        tree.docinfo.system_url = None
-    return tree
-
-
-def _plain(data: bytes) -> etree._ElementTree:
-    # what is left to recover from are rules that only libxml2 has, such as that the name of a namespace is a URI
-    return with_doctype(_parse(_kernel.plain(data), recover=True))
-
-
-def _parse(data: bytes, *, attribute_defaults: bool = False, recover: bool = False) -> etree._ElementTree:
-    options: Any = {"load_dtd": False, "no_network": True, "huge_tree": True}
-    options |= {"attribute_defaults": attribute_defaults, "recover": recover}
-    parser = etree.XMLParser(**options, resolve_entities="internal")  # type: ignore[arg-type,unused-ignore]
-    return etree.ElementTree(etree.fromstring(data, parser))

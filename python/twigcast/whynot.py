@@ -13,6 +13,7 @@ from lxml import etree
 
 from twigcast.causes import Cause, Search, lines
 from twigcast.engine import Engine, Failure
+from twigcast.errors import MessageError
 from twigcast.explain import Explanation, explain
 from twigcast.lang import ast
 from twigcast.lang.xpath import parse
@@ -105,8 +106,8 @@ class Probe:
         residual = tuple(reason.text for reason in self.explanation.residual)
         verdict = Verdict(self.query, matches, None, residual=residual, reached=reached)
         try:
-            return self._explained(MessageTree(xml), verdict)
-        except (etree.LxmlError, RecursionError) as error:
+            return self._explained(MessageTree(xml, self.engine.limits), verdict)
+        except (etree.LxmlError, MessageError, RecursionError) as error:
             return replace(verdict, why=Cause(f"libxml2 cannot say more: {error}", self._expr.span))
 
     def _explained(self, tree: MessageTree, verdict: Verdict) -> Verdict:

@@ -13,8 +13,9 @@ from lxml import etree
 
 from twigcast.chunk.filter import Filter, Merge
 from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
+from twigcast.libxml2 import read
+from twigcast.limits import Limits
 from twigcast.pattern import Step
-from twigcast.residual import parse
 from twigcast.results import Selected
 from twigcast.selecting import Tree
 
@@ -23,7 +24,7 @@ XML = "http://www.w3.org/XML/1998/namespace"
 
 def fragments(scheme: Scheme, xml: bytes, batch: int | None = None) -> Iterator[Fragment]:
     """``batch``: so many elements at the prefix of a batchable chunk in each of its fragments."""
-    tree = Tree(parse(xml))
+    tree = Tree(read(xml, Limits()))
     paths: dict[etree._Element, Path] = {}
     for one in tree.tree.getroot().iter(etree.Element):
         paths[one] = (*paths.get(one.getparent(), ()), name_of(one))
@@ -94,7 +95,7 @@ def merged(scheme: Scheme, made: Iterable[Fragment], engine: str = "twigcast") -
 
 
 def allowed(scheme: Scheme, xml: bytes) -> bool:
-    return all(scheme.allows(path_of(one)) for one in parse(xml).getroot().iter(etree.Element))
+    return all(scheme.allows(path_of(one)) for one in read(xml, Limits()).getroot().iter(etree.Element))
 
 
 def name_of(element: etree._Element) -> Name:

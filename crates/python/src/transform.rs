@@ -214,9 +214,14 @@ impl Transforms {
 
     /// Goes through a column and counts: plans that bind something, groups, nodes in lists. For benchmarks; with
     /// `what` "read" the messages are only read.
-    #[pyo3(signature = (column, what))]
-    fn count_column(&self, py: Python<'_>, column: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, usize, usize)> {
-        let limits = limits(None)?;
+    fn count_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        what: &str,
+        limits: &Bound<'_, PyDict>,
+    ) -> PyResult<(usize, usize, usize)> {
+        let limits = self::limits(Some(limits))?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
         let only_read = what == "read";
@@ -236,8 +241,13 @@ impl Transforms {
     }
 
     /// What the operators of plans cost over a column, by their kinds: runs, tuples taken, nanoseconds.
-    fn profile_column<'p>(&self, py: Python<'p>, column: &Bound<'p, PyAny>) -> PyResult<Bound<'p, PyDict>> {
-        let limits = limits(None)?;
+    fn profile_column<'p>(
+        &self,
+        py: Python<'p>,
+        column: &Bound<'p, PyAny>,
+        limits: &Bound<'p, PyDict>,
+    ) -> PyResult<Bound<'p, PyDict>> {
+        let limits = self::limits(Some(limits))?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
         let costs = py.detach(|| {

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use twigcast_kernel::output::places::places as start_places;
 use twigcast_kernel::output::plain::plain as plain_form;
 use twigcast_kernel::transform::elements::Elements;
 use twigcast_kernel::xml::{
@@ -12,6 +13,11 @@ use twigcast_kernel::xml::{
 };
 
 pub type Error = (&'static str, String, u32, u32, u64);
+
+/// What was made of a message, and why it could not be read.
+type Read<T> = (T, Option<Error>);
+
+type LineColumnOffset = (u32, u32, u64);
 
 pub fn error(e: XmlError) -> Error {
     (e.code, e.message, e.line, e.column, e.offset)
@@ -191,47 +197,62 @@ fn validate(py: Python<'_>, data: &[u8], limits: Option<&Bound<'_, PyDict>>) -> 
     Ok(read.err().map(error))
 }
 
-/// For messages that have been read before: no limits but those of the first reading.
-fn no_limits() -> Limits {
-    Limits {
-        max_bytes: u64::MAX,
-        max_depth: u32::MAX,
-        max_attributes: u32::MAX,
-        max_name: u32::MAX,
-        max_expansion: u64::MAX,
-        max_amplification: u32::MAX,
-        max_entity_depth: u32::MAX,
-        ..Limits::default()
-    }
-}
-
-/// The elements of these numbers in a message that has been read before, each as a message of its own; the root element
-/// where the document is asked for; None for what is no element.
+/// The elements of these numbers, each as a message of its own; the root element where the document is asked for; None
+/// for what is no element. With an error if the message cannot be read.
 #[pyfunction]
-fn elements(py: Python<'_>, data: &[u8], nodes: Vec<u32>) -> PyResult<Vec<Option<Py<PyBytes>>>> {
+fn elements(
+    py: Python<'_>,
+    data: &[u8],
+    nodes: Vec<u32>,
+    limits: &Bound<'_, PyDict>,
+) -> PyResult<Read<Vec<Option<Py<PyBytes>>>>> {
+    let limits = self::limits(Some(limits))?;
     let mut found = Vec::with_capacity(nodes.len());
     let each = |bytes: Option<&[u8]>| found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
-    match ELEMENTS.with_borrow_mut(|elements| elements.get(data, &no_limits(), &nodes, each)) {
-        Ok(()) => Ok(found),
-        Err(e) => Err(PyValueError::new_err(e.message)),
+    match ELEMENTS.with_borrow_mut(|elements| elements.get(data, &limits, &nodes, each)) {
+        Ok(()) => Ok((found, None)),
+        Err(e) => Ok((Vec::new(), Some(error(e)))),
     }
 }
 
-/// A message that has been read before as UTF-8 without XML declaration and DTD, entities and default attributes in
-/// place.
+/// A message as UTF-8 without XML declaration and DTD, entities and default attributes in place. With an error if the
+/// message cannot be read. `ids`: with a DTD that declares the attributes which are IDs, if there are any.
 #[pyfunction]
-fn plain<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let limits = no_limits();
-    let made = py.detach(|| READER.with_borrow_mut(|reader| plain_form(reader, data, &limits)));
+#[pyo3(signature = (data, limits, *, ids=false))]
+fn plain<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    limits: &Bound<'py, PyDict>,
+    ids: bool,
+) -> PyResult<Read<Bound<'py, PyBytes>>> {
+    let limits = self::limits(Some(limits))?;
+    let made = py.detach(|| READER.with_borrow_mut(|reader| plain_form(reader, data, &limits, ids)));
     match made {
-        Ok(bytes) => Ok(PyBytes::new(py, &bytes)),
-        Err(e) => Err(PyValueError::new_err(e.message)),
+        Ok(bytes) => Ok((PyBytes::new(py, &bytes), None)),
+        Err(e) => Ok((PyBytes::new(py, b""), Some(error(e)))),
+    }
+}
+
+/// Line, column and offset of the start tags of these elements, numbered from 0 in document order; None for a number
+/// that no element has. With an error if the message cannot be read.
+#[pyfunction]
+fn places(
+    py: Python<'_>,
+    data: &[u8],
+    elements: Vec<u32>,
+    limits: &Bound<'_, PyDict>,
+) -> PyResult<Read<Vec<Option<LineColumnOffset>>>> {
+    let limits = self::limits(Some(limits))?;
+    match py.detach(|| READER.with_borrow_mut(|reader| start_places(reader, data, &limits, &elements))) {
+        Ok(found) => Ok((found.into_iter().map(|p| p.map(|p| (p.line, p.column, p.offset))).collect(), None)),
+        Err(e) => Ok((Vec::new(), Some(error(e)))),
     }
 }
 
 /// Reads every message and answers how many elements there are; a bad message is skipped.
 #[pyfunction]
-fn parse_only(py: Python<'_>, messages: &Bound<'_, PyList>) -> PyResult<u64> {
+fn parse_only(py: Python<'_>, messages: &Bound<'_, PyList>, limits: &Bound<'_, PyDict>) -> PyResult<u64> {
+    let limits = self::limits(Some(limits))?;
     let mut held = Vec::with_capacity(messages.len());
     for message in messages {
         let message = message.cast_into::<PyBytes>().map_err(|_| PyTypeError::new_err("a list of bytes is needed"))?;
@@ -241,7 +262,6 @@ fn parse_only(py: Python<'_>, messages: &Bound<'_, PyList>) -> PyResult<u64> {
     Ok(py.detach(|| {
         let mut reader = Reader::new();
         let mut count = Count::default();
-        let limits = Limits::default();
         for message in slices {
             let _ = reader.read(message, &limits, &mut count);
         }
@@ -260,6 +280,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(events, m)?)?;
     m.add_function(wrap_pyfunction!(elements, m)?)?;
     m.add_function(wrap_pyfunction!(plain, m)?)?;
+    m.add_function(wrap_pyfunction!(places, m)?)?;
     m.add_function(wrap_pyfunction!(parse_only, m)?)?;
     m.add_function(wrap_pyfunction!(error_codes, m)?)?;
     Ok(())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
+from twigcast import libxml2
 from twigcast.chunk.formula import holds
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
 from twigcast.engine import Engine, Subscription
@@ -20,7 +21,6 @@ from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.residual import check
-from twigcast.residual import parse as parse_message
 from twigcast.results import Selected
 from twigcast.selecting import Selecting, Tree
 
@@ -164,7 +164,7 @@ class Lxml:
         ]
         untried = {one.number: one for one in map(refused, failures)}
         found += untried.values()
-        tree = Tree(parse_message(xml))
+        tree = Tree(libxml2.read(xml, self._limits))
         for test in self._tests:
             if test.number in untried:
                 continue

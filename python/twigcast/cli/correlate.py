@@ -176,13 +176,11 @@ def _text(fragment: bytes) -> str:
     """The value of a fragment: an element's, or the text that it is. A comment has none."""
     if b"<" not in fragment and b"&" not in fragment:
         return fragment.decode()
-    from lxml import etree
-
     from twigcast.transform.nodes import Message as Nodes
 
     try:
         return Nodes(b"<time>%b</time>" % fragment).document.value
-    except etree.XMLSyntaxError:  # nested deeper than libxml2 goes
+    except MessageError:  # nested deeper than libxml2 goes
         return ""
 
 

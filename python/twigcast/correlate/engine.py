@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any, Protocol
 
 from twigcast import _kernel
+from twigcast.columns import raise_if
 from twigcast.correlate.default import MAX_BYTES, Default, Found, warn_of_eviction
 from twigcast.correlate.output import pieces, render
 from twigcast.correlate.reference import derived_id
@@ -247,7 +248,7 @@ class Correlations:
                 try:
                     payload = self._joined(correlation, one, copies)
                     if payload is None:
-                        payload = _payload(correlation, one, trees)
+                        payload = _payload(correlation, one, trees, self.limits)
                 except FATAL:
                     raise
                 except BaseException as error:
@@ -283,7 +284,9 @@ class Correlations:
             kept, node = found.messages[part.block], of[part]
             copied = copies.get((id(kept), node), b"")
             if copied == b"":
-                copied = copies[id(kept), node] = _kernel.elements(kept.xml, [node])[0]
+                found_elements, error = _kernel.elements(kept.xml, [node], self.limits.of_kernel())
+                raise_if(error)
+                copied = copies[id(kept), node] = found_elements[0]
             if copied is None:
                 return None
             text.append(copied)
@@ -301,11 +304,11 @@ class Correlations:
             return self.backend.stats()
 
 
-def _payload(correlation: Correlation, found: Found, trees: dict[int, Message]) -> bytes:
+def _payload(correlation: Correlation, found: Found, trees: dict[int, Message], limits: Limits) -> bytes:
     parts: list[tuple[Message, dict[int, int]]] = []
     for kept in found.messages:
         if id(kept) not in trees:
-            trees[id(kept)] = Message(_kernel.plain(kept.xml))
+            trees[id(kept)] = Message(kept.xml, limits)
         parts.append((trees[id(kept)], {}))
     for ref, node in zip(correlation.shown, found.nodes, strict=True):
         parts[ref.block][1][ref.variable] = node

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from twigcast import _kernel
+from twigcast.columns import raise_if
 from twigcast.correlate.default import Found, Kept
 from twigcast.correlate.strategies import make_strategy
 from twigcast.correlate.strategy import Arrival
 from twigcast.correlation import Correlation
-from twigcast.errors import MessageError
 from twigcast.limits import Limits
 
 
@@ -36,10 +36,8 @@ class Other:
         del self._spans[number]
 
     def push(self, stream: str, derived: bool, time: int, label: bytes, xml: bytes) -> tuple[bool, list[Found]]:
-        error = _kernel.validate(xml, self._limits)
-        if error is not None:
-            code, text, line, column, offset = error
-            raise MessageError(code, text, line=line, column=column, offset=offset)
+        plain, error = _kernel.plain(xml, self._limits)
+        raise_if(error)
         span = None if None in self._spans.values() else max((s or 0 for s in self._spans.values()), default=0)
         lateness = span if self._lateness is None else self._lateness
         if self._newest is not None and lateness is not None and time < self._newest - lateness:
@@ -48,7 +46,7 @@ class Other:
         self._counts["messages"] += 1
         number, self._next = self._next, self._next + 1
         self._kept[number] = time, Kept(label, xml)
-        joined = self.strategy.process(Arrival(number, stream, time, _kernel.plain(xml), derived))
+        joined = self.strategy.process(Arrival(number, stream, time, plain, derived))
         found = [
             Found(one.query, tuple(self._kept[m][1] for m in one.messages), one.nodes)
             for one in sorted(joined, key=lambda one: (one.query, one.messages, one.nodes))

@@ -15,17 +15,18 @@ from hashlib import blake2b
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
 
-from lxml import etree
-
+from twigcast import _kernel
 from twigcast.delivery.log import Piece
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting, piece_of
 from twigcast.delivery.sinks.base import Batch
+from twigcast.limits import READ_BEFORE
 
 STREAM = "_held"
 RELEASE_BYTES = 32 << 20
 """Bytes of a release, roughly; what is due beyond goes with the next one."""
 DIGEST_BYTES = 16 << 20
+_LIMITS = READ_BEFORE.of_kernel()
 
 
 def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | None:
@@ -122,20 +123,13 @@ def _entry(single: Waiting) -> bytes:
 
 def _embedded(content: bytes) -> bytes:
     """What can stand inside of an element for a message: no declaration, no document type, UTF-8."""
-    # Entities that the message itself declares are replaced; the reader has bounded what they may grow to.
-    parser = etree.XMLParser(resolve_entities="internal", no_network=True, huge_tree=True)
-    try:
-        root = etree.fromstring(content, parser)
-        embedded: bytes = etree.tostring(root, encoding="UTF-8", xml_declaration=False, with_tail=False)
-        return embedded
-    except etree.XMLSyntaxError:
-        pass
-    try:  # several nodes, or text
-        fragment = b"<f>" + content + b"</f>"
-        etree.fromstring(fragment, parser)
+    root, _ = _kernel.elements(content, [0], _LIMITS)
+    if root and root[0] is not None:
+        return root[0]
+    # Several nodes, or text.
+    if _kernel.validate(b"<f>" + content + b"</f>", _LIMITS) is None:
         return content
-    except etree.XMLSyntaxError:
-        return b"<base64>" + base64.b64encode(content) + b"</base64>"
+    return b"<base64>" + base64.b64encode(content) + b"</base64>"
 
 
 def _xml_text(text: str) -> str:

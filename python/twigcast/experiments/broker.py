@@ -21,6 +21,7 @@ from twigcast.experiments import broker_paper as paper
 from twigcast.experiments import broker_remarks as remarks
 from twigcast.experiments.assemble import assembled
 from twigcast.experiments.report import Cell, Plot, Report, Table
+from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.schema import Schema, dtd_schema, read_dtd
 from twigcast.transform.encode import encoded
@@ -33,6 +34,7 @@ from twigcast.workload.vocabularies import dtd_text
 Parts = list[Table | Plot]
 SHOWN = {"none": "no opt", "query": "opt(q)", "query+schema": "opt(q+dtd)"}
 BEST = LEVELS[-1]
+_LIMITS = Limits().of_kernel()
 
 
 @dataclass(frozen=True)
@@ -119,17 +121,17 @@ class Run:
 
     def _timed(self, what: str) -> float:
         began = thread_time()
-        self.kernel.count_column(self.column, what)
+        self.kernel.count_column(self.column, what, _LIMITS)
         return thread_time() - began
 
     def costs(self, columns: Mapping[str, tuple[str, ...]]) -> list[Cell]:
         """Milliseconds per document by column, each of some kinds of operators, with the profiler on."""
-        found = self.kernel.profile_column(self.column)
+        found = self.kernel.profile_column(self.column, _LIMITS)
         return [sum(found[kind][2] for kind in kinds) / 1e6 / len(self.column) for kinds in columns.values()]
 
     def groups(self) -> float:
         """Per document."""
-        return self.kernel.count_column(self.column, "groups")[1] / len(self.column)
+        return self.kernel.count_column(self.column, "groups", _LIMITS)[1] / len(self.column)
 
 
 def planned(work: Workload, plans: Sequence[Plan], sizes: Sizes) -> Run:

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
+from twigcast import libxml2
 from twigcast.errors import OptionError
+from twigcast.limits import Limits
 from twigcast.pattern import Twig
 from twigcast.schema import from_dtd, from_xsd
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.rewrite import without_descendants
 from twigcast.schema.satisfiable import Impossible, impossible
-from twigcast.schema.validate import Invalid, Validator
+from twigcast.schema.validate import Feeding, Invalid, Validator, located
 
 
 class Schema:
-    """One publisher's schema. Everything but ``validate`` only looks at the graph."""
+    """One publisher's schema. Everything but validating only looks at the graph."""
 
-    def __init__(self, graph: ElementGraph, check: Any = None) -> None:
+    def __init__(self, graph: ElementGraph, check: Callable[[], tuple[Any, Feeding]]) -> None:
         self.graph = graph
         self._check = check
-        self._validator: Validator | None = None
 
-    def validate(self, xml: bytes) -> list[Invalid]:
-        """What is wrong with a message; empty if it is valid."""
-        if self._validator is None:
-            self._validator = Validator(self._check(), self.graph)
-        return self._validator.validate(xml)
+    @cached_property
+    def _validator(self) -> Validator:
+        return Validator(*self._check(), self.graph)
+
+    def prepare(self) -> None:
+        """Make ready for validating. Raises OptionError if libxml2 cannot use the schema."""
+        _ = self._validator
+
+    def validate(self, xml: bytes, limits: Limits | None = None) -> list[Invalid]:
+        """Return what is wrong with a message; nothing if it is valid. Raises MessageError if it cannot be read."""
+        limits = limits or Limits()
+        return located(xml, list(self._validator.errors(libxml2.plain(xml, limits))), limits)
+
+    def first_error(self, xml: bytes, plain: bytes, limits: Limits) -> Invalid | None:
+        """Return the first error of a message, of which the plain form is known, or None if it is valid."""
+        wrong = list(islice(self._validator.errors(plain), 1))
+        return located(xml, wrong, limits)[0] if wrong else None
 
     def impossible(self, twig: Twig) -> Impossible | None:
         """Why a pattern can never match a valid message; None if it can."""
@@ -42,14 +58,15 @@ class Schema:
 
 
 def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:
-    """A DTD: a file's path, or its text as bytes."""
+    """A DTD: a file's path, or its text as bytes. External entities are looked up in the folder of the file, and below,
+    never elsewhere; a text alone has none."""
     dtd = read_dtd(source)
-    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    text = libxml2.Dtd(source) if isinstance(source, bytes) else libxml2.Dtd.of_file(Path(source))
 
-    def check() -> Any:
+    def check() -> tuple[Any, Feeding]:
         try:
-            return etree.DTD(BytesIO(data))
-        except etree.DTDParseError as error:
+            return text.load(), text.feeding
+        except etree.XMLSyntaxError as error:
             raise OptionError(
                 "dtd-malformed", f"{error}", hint="write the declarations without <!DOCTYPE ...>"
             ) from error
@@ -75,10 +92,13 @@ def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
         said = str(error).strip().partition("\n")[0].rstrip(":")
         raise OptionError("xsd-malformed", f"{where}: {said}") from error
 
-    def check() -> Any:
-        parser = etree.XMLParser(no_network=True)
+    def check() -> tuple[Any, Feeding]:
         text = BytesIO(source) if isinstance(source, bytes) else str(source)
-        return etree.XMLSchema(etree.parse(text, parser))
+        try:
+            made = etree.XMLSchema(etree.parse(text, libxml2.parser()))
+            return made, lambda root: libxml2.parser(schema=made)
+        except etree.LxmlError as error:
+            raise OptionError("xsd-malformed", f"{where}: {error}") from error
 
     return Schema(from_xsd.graph_of(read, roots), check)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from lxml import etree
 
+from twigcast import libxml2
 from twigcast.errors import OptionError
 
 Occurrence = Literal["once", "opt", "mult", "plus"]
@@ -115,13 +116,13 @@ def need_once(particle: Particle, heights: dict[str, float]) -> float:
 def read_dtd(source: str | Path | bytes) -> Dtd:
     """Read a DTD: a file's path, or its text as bytes. ``<!DOCTYPE name [...]>`` around it is accepted."""
     try:
-        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+        text = libxml2.Dtd(source) if isinstance(source, bytes) else libxml2.Dtd.of_file(Path(source))
     except OSError as error:
         raise OptionError("dtd-unreadable", f"{source!s}: {error.strerror}") from error
     where = "DTD" if isinstance(source, bytes) else str(source)
     try:
-        declared: Any = _wrapped(data) if _OPENS_WITH_DOCTYPE.match(data) else etree.DTD(BytesIO(data))
-    except (etree.DTDParseError, etree.XMLSyntaxError) as error:
+        declared: Any = _wrapped(text.text) if _OPENS_WITH_DOCTYPE.match(text.text) else text.load()
+    except etree.XMLSyntaxError as error:
         raise OptionError("dtd-malformed", f"{where}: {error}") from error
     found = list(declared.iterelements()) if declared is not None else []
     found = [declaration for declaration in found if declaration.type != "undefined"]  # an ATTLIST without its ELEMENT
@@ -135,9 +136,8 @@ def read_dtd(source: str | Path | bytes) -> Dtd:
 
 def _wrapped(data: bytes) -> Any:
     """The internal subset of a document, or of a bare DOCTYPE declaration as the XQuery use cases print theirs."""
-    parser = etree.XMLParser(load_dtd=False, no_network=True, resolve_entities=False)
     after = data[data.rfind(b"]>") + 2 :].strip()
-    tree = etree.parse(BytesIO(data.strip() + (b"" if after else b"<x/>")), parser)
+    tree = etree.parse(BytesIO(data.strip() + (b"" if after else b"<x/>")), libxml2.parser())
     return tree.docinfo.internalDTD
 
 

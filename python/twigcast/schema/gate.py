@@ -1,46 +1,48 @@
-"""Is a message valid? For messages as they come in: hostile ones too, and from any thread."""
+"""The one place that decides whether a message is valid: for the engine, for transforms and for the stages of Spark."""
 
 from __future__ import annotations
 
-from threading import Lock
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lxml import etree
-
-from twigcast import _kernel
+from twigcast import libxml2
 from twigcast.errors import MessageError
+from twigcast.limits import Limits
 
 if TYPE_CHECKING:
     from twigcast.schema import Schema
 
+INVALID = "invalid"
+"""The code of the error for a message that the kernel can read and that its schema rejects."""
+
 
 class Gate:
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._lock = Lock()  # libxml2's validators keep a log
-        schema.validate(b"<x/>")  # what is wrong with the schema is wrong from the start
+    """Lets messages through that are valid by at least one of the schemas. Any thread may ask."""
 
-    def error(self, xml: bytes) -> MessageError | None:
-        """What is wrong with a message that the kernel has read, or None."""
+    def __init__(self, schemas: Sequence[Schema]) -> None:
+        """Raises OptionError if a schema cannot be used."""
+        self._schemas = tuple(schemas)
+        for schema in self._schemas:
+            schema.prepare()
+
+    def error(self, xml: bytes, limits: Limits) -> MessageError | None:
+        """Return why a message is refused, or None if it is valid.
+
+        The kernel reads the message first. What the kernel refuses has the kernel's error; what only libxml2 cannot
+        read is invalid.
+        """
         try:
-            # With a DTD of its own a message could have libxml2 open files: the kernel has put in place all it may say.
-            text = _kernel.plain(xml) if _has_dtd(xml) else xml
-            with self._lock:
-                found = self._schema.validate(text)
-        except (etree.XMLSyntaxError, ValueError) as error:
-            return MessageError("invalid", f"libxml2 cannot read it: {error}", line=1, column=1, offset=0)
-        if not found:
+            plain = libxml2.plain(xml, limits)
+            found = None
+            for schema in self._schemas:
+                error = schema.first_error(xml, plain, limits)
+                if error is None:
+                    return None
+                found = found or error
+        except MessageError as error:
+            if error.code != libxml2.REFUSED:
+                return error
+            return MessageError(INVALID, error.text, line=error.line, column=error.column, offset=error.offset)
+        if found is None:
             return None
-        first = found[0]
-        column = first.column or 1
-        return MessageError(
-            "invalid", first.text, line=first.line, column=column, offset=_offset(xml, first.line, column)
-        )
-
-
-def _has_dtd(xml: bytes) -> bool:
-    return b"<!DOCTYPE" in xml or b"\0" in xml[:4] or xml[:2] in (b"\xfe\xff", b"\xff\xfe")
-
-
-def _offset(xml: bytes, line: int, column: int) -> int:
-    return sum(len(one) for one in xml.splitlines(keepends=True)[: line - 1]) + column - 1
+        return MessageError(INVALID, found.text, line=found.line, column=found.column, offset=found.offset)

@@ -1,98 +1,167 @@
-"""Is a message what its publisher's schema says? With line and column, and the root and namespaces checked as well:
-plans that rely on the schema rely on these too (SEMANTICS 17)."""
+"""Validation by a DTD or XML Schema, with the place of each error in the message.
+
+The root and the namespaces are checked as well: plans that rely on the schema rely on these too (SEMANTICS 17).
+
+libxml2 reports every error of a tree, and lxml writes down for each of them the path of its element, which takes time
+proportional to the number of its siblings. A message of a few megabytes in which every element is wrong would take
+hours. So a message with many elements is fed to libxml2 in small parts, and the first part with an error is the last.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
-from xml.parsers import expat
 
 from lxml import etree
 
+from twigcast import libxml2
+from twigcast.errors import excerpt
+from twigcast.limits import Limits
 from twigcast.schema.graph import ElementGraph
+
+LARGE = 20_000
+"""Tags of a message beyond which it is validated in parts."""
+PART = 512
+"""Bytes of a part."""
+_NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
+_NAME = re.compile(rb"<([^\s/>]+)")
+
+Wrong = tuple[int, str]
+"""The number of an element, from 0 in document order, and what is wrong with it."""
+Feeding = Callable[[bytes], etree.XMLParser]
+"""Gives a parser that validates what is fed to it, for a document element of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """What is wrong and where; the column is that of the start tag, None where only the line is known."""
+    """What is wrong with a message, and the start tag of the element that it is wrong with."""
 
     line: int
-    column: int | None
+    column: int
+    offset: int
     text: str
 
     def __str__(self) -> str:
-        return f"{self.line}{'' if self.column is None else f':{self.column}'}: {self.text}"
+        return f"{self.line}:{self.column}: {self.text}"
 
 
 class Validator:
-    """``check`` is libxml2's DTD or XMLSchema; it keeps a log, so that a validator belongs to one thread."""
+    """Validates by ``check``, which is libxml2's DTD or XMLSchema, or by ``feeding`` for large messages. Any thread may
+    ask. Messages are in plain form (`libxml2.plain`)."""
 
-    def __init__(self, check: Any, graph: ElementGraph) -> None:
+    def __init__(self, check: Any, feeding: Feeding, graph: ElementGraph) -> None:
         self._check = check
-        self._graph = graph
+        self._feeding = feeding
+        self._lock = Lock()  # libxml2's validators keep a log
         declared = graph.declarations
         self._names = {(d.ns, d.local) for d in declared}
         self._open = {d.local for d in declared if d.ns is None}
         self._roots = [declared[one] for one in graph.members(graph.roots)]
 
-    def validate(self, xml: bytes) -> list[Invalid]:
-        """Empty if the message is valid. Raises etree.XMLSyntaxError for what is not well-formed."""
-        parser = etree.XMLParser(resolve_entities=True, no_network=True, attribute_defaults=True, huge_tree=True)
-        tree = etree.fromstring(xml, parser).getroottree()
-        found: list[tuple[Any, int, str]] = []
+    def errors(self, plain: bytes) -> Iterator[Wrong]:
+        """Yield what is wrong with a message; of a large one only the first error."""
+        if plain.count(b"<") > LARGE:
+            yield from self._of_large(plain)
+            return
+        tree = libxml2.parse(plain)
+        found = list(self._root(tree))
+        with self._lock:
+            if not self._check.validate(tree):
+                found += [(_element(tree, entry.path), excerpt(entry.message)) for entry in self._check.error_log]
+        found = found or list(self._strange_names(tree))
+        wanted = {element for element, _ in found}
+        numbers = {one: n for n, one in enumerate(tree.getroot().iter(etree.Element)) if one in wanted}
+        for element, text in found:
+            yield numbers.get(element, 0), text
+
+    def _root(self, tree: etree._ElementTree) -> Iterator[tuple[Any, str]]:
+        """Yield an error if the schema does not allow the document element."""
         root = tree.getroot()
         name = etree.QName(root)
         if not any(one.passes(name.namespace or "", name.localname) for one in self._roots):
             known = ", ".join(sorted(map(str, self._roots)))
-            found.append((root, root.sourceline, f"the document element has to be {known}, not {name.text}"))
-        if not self._check.validate(tree):
-            for entry in self._check.error_log:
-                found.append((_element(tree, entry.path), entry.line, entry.message))
-        if not found:
-            found += self._strange_names(tree)
-        if not found:
-            return []
-        place = _places(xml, tree)
-        return [Invalid(*place(element, line), text) for element, line, text in found]
+            yield root, f"the document element has to be {known}, not {excerpt(name.text)}"
 
-    def _strange_names(self, tree: Any) -> list[tuple[Any, int, str]]:
-        """A DTD sees prefixes and not namespaces: what it lets through may still not be what the graph means."""
+    def _strange_names(self, tree: etree._ElementTree) -> Iterator[tuple[Any, str]]:
+        """Yield the first element in a namespace that the schema does not know. A DTD sees prefixes, not namespaces:
+        what it lets through may still not be what the graph means."""
         if None in self._open:
-            return []
-        for element in tree.iter(etree.Element):
+            return
+        for element in tree.getroot().iter(etree.Element):
             name = etree.QName(element)
             if (name.namespace or "", name.localname) not in self._names and name.localname not in self._open:
-                text = f"the schema has no element {name.text}: it is in another namespace"
-                return [(element, element.sourceline, text)]
-        return []
+                yield element, f"the schema has no element {excerpt(name.text)}: it is in another namespace"
+                return
+
+    def _of_large(self, plain: bytes) -> Iterator[Wrong]:
+        """Yield the first error, at the last start tag that had been read when libxml2 reported it."""
+        with self._lock:
+            parser = self._fed(plain, 0)
+            for start in range(0, len(plain), PART):
+                parser.feed(plain[start : start + PART])
+                if len(parser.feed_error_log):
+                    yield self._closer(plain, start)
+                    return
+            try:
+                tree = parser.close().getroottree()
+            except (
+                etree.XMLSyntaxError
+            ) as error:  # what only the end shows, such as a reference to an ID that is not there
+                if not len(parser.feed_error_log):
+                    raise libxml2.refused(error) from error
+                yield 0, excerpt(parser.feed_error_log[0].message)
+                return
+        for element, text in (*self._root(tree), *self._strange_names(tree)):
+            yield next(n for n, one in enumerate(tree.getroot().iter(etree.Element)) if one is element), text
+            return
+
+    def _closer(self, plain: bytes, start: int) -> Wrong:
+        """Return the first error, which is known to be in the part that begins at ``start``."""
+        parser = self._fed(plain, start)
+        end = start
+        while not len(parser.feed_error_log) and end < start + PART:
+            begin, end = end, plain.find(b">", end, start + PART) + 1 or start + PART
+            parser.feed(plain[begin:end])
+        tags = _NO_TAGS.sub(b"", plain[:end])
+        number = tags.count(b"<") - tags.count(b"</") - 1
+        return max(number, 0), excerpt(parser.feed_error_log[0].message)
+
+    def _fed(self, plain: bytes, end: int) -> etree.XMLParser:
+        """Return a parser that has got the beginning of a message."""
+        root = _NAME.search(_NO_TAGS.sub(b"", plain[: plain.find(b">", _root_at(plain)) + 1]))
+        parser = self._feeding(root[1] if root else b"none")
+        if end:
+            parser.feed(plain[:end])
+        return parser
 
 
-def _element(tree: Any, path: str | None) -> Any:
+def _root_at(plain: bytes) -> int:
+    """Return where the document element begins in a message in plain form."""
+    at = 0
+    while True:
+        at = plain.index(b"<", at)
+        if plain.startswith(b"<!--", at):
+            at = plain.index(b"-->", at)
+        elif plain.startswith(b"<?", at):
+            at = plain.index(b"?>", at)
+        else:
+            return at
+
+
+def located(xml: bytes, wrong: list[Wrong], limits: Limits) -> list[Invalid]:
+    """Return errors with their places in the message."""
+    places = libxml2.places(xml, [number for number, _ in wrong], limits)
+    return [Invalid(*place, text) for place, (_, text) in zip(places, wrong, strict=True)]
+
+
+def _element(tree: etree._ElementTree, path: str | None) -> Any:
+    """Return the element that libxml2 names by its path, the root where it names none."""
     if path:
         with suppress(etree.XPathError, IndexError):
-            found = tree.xpath(path)[0]
-            return found if isinstance(found, etree._Element) else None
-    return None
-
-
-def _places(xml: bytes, tree: Any) -> Callable[[Any, int], tuple[int, int | None]]:
-    """Where start tags are: libxml2 keeps a line, and no column; expat has both."""
-    starts: list[tuple[int, int]] = []
-    parser = expat.ParserCreate()
-
-    def start(name: str, attributes: object) -> None:
-        starts.append((parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
-
-    parser.StartElementHandler = start
-    with suppress(expat.ExpatError, LookupError, ValueError):
-        parser.Parse(xml, True)
-    elements = list(tree.iter(etree.Element))
-    known = dict(zip(elements, starts, strict=True)) if len(starts) == len(elements) else {}
-
-    def place(element: Any, line: int) -> tuple[int, int | None]:
-        found = known.get(element) if element is not None else None
-        return found or (line, None)
-
-    return place
+            found: Any = tree.xpath(path)[0]
+            return found if isinstance(found, etree._Element) else found.getparent()
+    return tree.getroot()

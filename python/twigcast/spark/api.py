@@ -24,6 +24,7 @@ from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
 from twigcast.spark.stages.messages import check_messages, check_workers
 from twigcast.spark.stages.outcome import ERROR
+from twigcast.spark.stages.validity import ANYTHING, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,9 +37,10 @@ _SIGNED = pa.struct([(f.name, pa.int64() if pa.types.is_integer(f.type) else f.t
 class _Read:
     load: Load
     time: EventTime
+    validity: Validity = ANYTHING
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in self.time(self.load(batches)):
+        for batch in self.validity(self.time(self.load(batches))):
             # Spark knows no unsigned numbers.
             yield batch.set_column(batch.schema.get_field_index("error"), "error", batch.column("error").cast(_SIGNED))
 

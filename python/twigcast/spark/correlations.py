@@ -31,6 +31,7 @@ from twigcast.spark.sources.messages import MESSAGES_SQL
 from twigcast.spark.stages.correlate import EVICTED
 from twigcast.spark.stages.found import DeliverFound
 from twigcast.spark.stages.standing import Standing
+from twigcast.spark.stages.validity import Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -62,6 +63,7 @@ class CorrelationRun:
         self._stack = stack
         self._busy = threading.Lock()
         self._records: dict[str, SubscriptionRecord] = {}
+        self._validity: dict[str, Validity] = {}
         self._query: StreamingQuery | None = None
         self._starts = 1
         self._log: Log | None = None
@@ -78,6 +80,7 @@ class CorrelationRun:
         """Start a query over the correlations that the store has now, if it has any."""
         self._records = dict(self.run.live.correlations)
         self._outdated, self._repeats, self._query = False, None, None
+        self._validity = self._validities()
         if not self._records:
             return []
         if CORRELATIONS in self.run.settings.streams:
@@ -116,7 +119,9 @@ class CorrelationRun:
     def follow(self) -> list[StreamingQuery]:
         """Start a new query if the correlations of the store are not those of the running query."""
         self.run.live.current()
-        if self._repeats is not None or self.run.live.correlations == self._records:
+        if self._repeats is not None:
+            return []
+        if self.run.live.correlations == self._records and self._validities() == self._validity:
             return []
         self.end()
         return self.start()
@@ -145,6 +150,11 @@ class CorrelationRun:
             self.ended.append(query)
         _stop(query, lambda: _uncommitted(self._checkpoint, self._claimed_log()) is None)
 
+    def _validities(self) -> dict[str, Validity]:
+        """Return by stream what its messages must be valid by, as the store has it now."""
+        version = self.run.live.current().version
+        return {name: self.run.publishers.validity(name, version) for name in self.run.settings.streams}
+
     def _found(self, standing: Iterable[Standing]) -> DataFrame:
         from pyspark.sql import functions as f
 
@@ -152,7 +162,7 @@ class CorrelationRun:
 
         every: DataFrame | None = None
         for name, stream in self.run.settings.streams.items():
-            some = self._messages(stream).withColumn("stream", f.lit(name))
+            some = self._messages(name, stream).withColumn("stream", f.lit(name))
             every = some if every is None else every.unionByName(some)
         assert every is not None
         own = self.run.settings.correlations
@@ -174,11 +184,12 @@ class CorrelationRun:
         folder.mkdir(parents=True)
         return folder
 
-    def _messages(self, stream: config.AnyStream) -> DataFrame:
+    def _messages(self, name: str, stream: config.AnyStream) -> DataFrame:
+        """Return the messages of a stream; those that its schema rejects have an error."""
         from twigcast.spark.api import _Read
 
         source = source_of(self.run.spark, stream, self.run.settings.limits.limits())
-        return source.frame.mapInArrow(_Read(source.load, event_time_of(stream)), MESSAGES_SQL)
+        return source.frame.mapInArrow(_Read(source.load, event_time_of(stream), self._validity[name]), MESSAGES_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:

@@ -24,6 +24,7 @@ class Publishers:
 
     def __init__(self, settings: config.Pipeline, store: Store) -> None:
         self._settings = settings
+        self._limits = settings.limits.limits()
         self._store = store
         self._lock = threading.Lock()
         self._version = -1
@@ -34,7 +35,8 @@ class Publishers:
         of = self._settings.streams.get(stream)
         if of is not None and of.publisher is not None:
             publisher = self._settings.publishers[of.publisher]
-            return Validity((str(publisher.schema_file.resolve()),)) if publisher.on_invalid == "reject" else ANYTHING
+            path = str(publisher.schema_file.resolve())
+            return Validity((path,), self._limits) if publisher.on_invalid == "reject" else ANYTHING
         with self._lock:
             if version != self._version:
                 try:
@@ -52,7 +54,7 @@ class Publishers:
                 paths.setdefault(record.stream, []).append(str(self._file(record)))
             else:
                 free.add(record.stream)  # of another publisher of the stream a message may be anything
-        return {stream: Validity(tuple(of)) for stream, of in paths.items() if stream not in free}
+        return {stream: Validity(tuple(of), self._limits) for stream, of in paths.items() if stream not in free}
 
     def _file(self, record: PublisherRecord) -> Path:
         text = record.schema.encode()

@@ -6,8 +6,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from lxml import etree
-
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.schema import dtd_schema, xsd_schema
 from twigcast.store.records import PublisherRecord
@@ -41,10 +39,9 @@ def _check_schema(publisher: PublisherRecord) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is not there; it is an error next
                 schema = dtd_schema(path) if publisher.schema_kind == "dtd" else xsd_schema(path)
-            schema.validate(b"<x/>")
-        except (TwigcastError, etree.LxmlError) as error:
-            code = error.code if isinstance(error, TwigcastError) else f"{publisher.schema_kind}-malformed"
-            said = error.text if isinstance(error, TwigcastError) else str(error)
+            schema.prepare()
+        except TwigcastError as error:
+            said = error.text
             hint = "a schema in the store is one text: write what it includes from other files into it"
             text = said.replace(str(path), "the schema").replace(f"{folder}/", "")
-            raise OptionError(code, text, hint=hint if "nclu" in said or "mport" in said else None) from None
+            raise OptionError(error.code, text, hint=hint if "nclu" in said or "mport" in said else None) from None

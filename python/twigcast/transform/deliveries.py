@@ -255,7 +255,7 @@ class Deliveries:
         if not numbers:
             return row
         try:
-            message = Message(_kernel.plain(xml))
+            message = Message(xml, limits)
         except FATAL:
             raise
         except BaseException as error:  # our reader takes more, such as nesting that is allowed by a setting

@@ -15,7 +15,7 @@ from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
-from twigcast.schema.gate import Gate
+from twigcast.schema.gate import INVALID, Gate
 from twigcast.transform.encode import Encoded, encoded
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.encode import encoded_plan
@@ -59,7 +59,7 @@ class Transforms:
         if self.options.relies_on_schema and self.options.on_invalid == "fallback":
             assert self.options.schema is not None
             self._fallback = Transforms(replace(self.options, optimize="query", schema=None))
-            self._gate = Gate(self.options.schema)
+            self._gate = Gate([self.options.schema])
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -115,9 +115,8 @@ class Transforms:
         """Those whose plans are right for a message."""
         if self._fallback is None or self._gate is None:
             return self
-        # what the kernel refuses to read is not for libxml2 either
-        refused = _kernel.validate(xml, limits.of_kernel())
-        return self if refused is not None or self._gate.error(xml) is None else self._fallback
+        error = self._gate.error(xml, limits)
+        return self._fallback if error is not None and error.code == INVALID else self
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """The subscriptions that get something of a message, or why it was refused."""

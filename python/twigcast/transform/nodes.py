@@ -11,9 +11,10 @@ from typing import Any
 
 from lxml import etree
 
+from twigcast import libxml2
 from twigcast.lang.cost import Size
+from twigcast.limits import READ_BEFORE, Limits
 from twigcast.pattern import Step
-from twigcast.residual import with_doctype
 
 
 class Node:
@@ -69,14 +70,9 @@ class Node:
 class Message:
     """The nodes of one message; ``nodes[i].id == i`` and ``nodes[0]`` is the document."""
 
-    def __init__(self, xml: bytes) -> None:
-        options: Any = {"resolve_entities": True, "no_network": True, "huge_tree": True, "attribute_defaults": True}
-        parser = etree.XMLParser(**options, recover=True)
-        root = etree.fromstring(xml, parser)
-        # Well-formed is what XML calls so; libxml2 also minds an xml:id that is there twice, or an odd namespace name.
-        if root is None or parser.error_log.filter_from_fatals():
-            root = etree.fromstring(xml, etree.XMLParser(**options))  # raises
-        self.tree = with_doctype(root.getroottree())
+    def __init__(self, xml: bytes, limits: Limits | None = None) -> None:
+        """Read a message. Raises MessageError if the kernel or libxml2 cannot read it."""
+        self.tree = libxml2.read(xml, limits or READ_BEFORE)
         self.nodes: list[Node] = []
         self._of: dict[object, Node] = {}
         self.document = self._build()

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
+from twigcast import libxml2
 from twigcast.constructor import (
     Comment,
     Constant,
@@ -366,5 +367,5 @@ def quoted(text: str) -> str:
 
 def canonical(xml: bytes) -> bytes:
     """Canonical XML with comments: two outputs are equal when this is (SEMANTICS 16)."""
-    canonical: bytes = etree.tostring(etree.fromstring(xml), method="c14n", with_comments=True)
+    canonical: bytes = etree.tostring(etree.fromstring(xml, libxml2.parser()), method="c14n", with_comments=True)
     return canonical

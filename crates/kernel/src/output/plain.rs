@@ -1,11 +1,13 @@
 //! A message as other parsers read it without looking anything up: UTF-8, entities and default attributes in place, no
-//! XML declaration and no DTD.
+//! XML declaration and no DTD, or one that says nothing but which attributes are IDs.
 
 use super::fragment::push_standalone;
 use crate::xml::{Limits, Reader, Sink, Tag, XmlError};
 
-pub fn plain(reader: &mut Reader, xml: &[u8], limits: &Limits) -> Result<Vec<u8>, XmlError> {
-    let mut sink = Plain::default();
+/// Writes a message in its plain form. With `ids`, and if the message's DTD declares attributes of type ID, a document
+/// type declaration with just these comes first.
+pub fn plain(reader: &mut Reader, xml: &[u8], limits: &Limits, ids: bool) -> Result<Vec<u8>, XmlError> {
+    let mut sink = Plain { ids, ..Plain::default() };
     reader.read(xml, limits, &mut sink)?;
     Ok(sink.out)
 }
@@ -13,6 +15,8 @@ pub fn plain(reader: &mut Reader, xml: &[u8], limits: &Limits) -> Result<Vec<u8>
 /// Copies the document's children.
 #[derive(Default)]
 struct Plain {
+    ids: bool,
+    declarations: Vec<u8>,
     depth: u32,
     root: u32,
     children: Vec<(u32, u32)>,
@@ -28,9 +32,22 @@ impl Plain {
 }
 
 impl Sink for Plain {
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        if self.ids {
+            for part in [b"<!ATTLIST ", element, b" ", attribute, b" ID #IMPLIED>"] {
+                self.declarations.extend_from_slice(part);
+            }
+        }
+    }
+
     fn start(&mut self, tag: &Tag<'_>) {
         if self.depth == 0 {
             self.root = tag.start;
+            if !self.declarations.is_empty() {
+                for part in [b"<!DOCTYPE ", tag.name(), b" [", &self.declarations, b"]>"] {
+                    self.out.extend_from_slice(part);
+                }
+            }
         }
         self.depth += 1;
     }

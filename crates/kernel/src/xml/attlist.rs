@@ -12,6 +12,8 @@ use super::names::Numbered;
 pub(super) struct AttributeDef {
     /// Of a type other than CDATA: its value is a list of tokens.
     pub tokens: bool,
+    /// Of type ID.
+    pub id: bool,
     pub default: Option<Vec<u8>>,
 }
 
@@ -38,6 +40,14 @@ impl Attributes {
             return None;
         }
         self.names.find(name).map(|number| &self.elements[number])
+    }
+
+    /// The attributes of type ID: the names of the element and of the attribute, as the DTD writes them.
+    pub fn ids(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.elements.iter().enumerate().flat_map(move |(number, element)| {
+            let ids = element.attributes.iter().enumerate().filter(|(_, def)| def.id);
+            ids.map(move |(attribute, _)| (self.names.name(number), element.names.name(attribute)))
+        })
     }
 
     fn define(&mut self, element: &[u8], name: &[u8], def: AttributeDef) {
@@ -68,12 +78,12 @@ impl Subset<'_, '_> {
             }
             let (start, end) = name(text, i, true, self.max_name)?;
             let kind = markup::spaced(text, end, code::BAD_DOCTYPE)?;
-            let (tokens, past) = models::attribute_type(text, kind, self.max_name)?;
-            let default = markup::spaced(text, past, code::BAD_DOCTYPE)?;
+            let (tokens, end_of_type) = models::attribute_type(text, kind, self.max_name)?;
+            let default = markup::spaced(text, end_of_type, code::BAD_DOCTYPE)?;
             let (value, past) = self.default(text, default, tokens, place)?;
             i = past;
             if self.processing {
-                let def = AttributeDef { tokens, default: value };
+                let def = AttributeDef { tokens, id: &text[kind..end_of_type] == b"ID", default: value };
                 self.dtd.attributes.define(&text[element.clone()], &text[start..end], def);
             }
         }

@@ -8,8 +8,10 @@ use super::error::{code, Fault, XmlError};
 pub struct Place {
     /// In bytes, whatever the encoding.
     pub offset: u64,
-    line: u32,
-    column: u32,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
 }
 
 impl Place {
@@ -83,6 +85,19 @@ impl Places {
             message = format!("{message} {words} {line}:{column}");
         }
         XmlError { code: fault.code, message, line, column, offset }
+    }
+
+    /// Returns a function from offsets of the buffer to places. Asked in ascending order, it costs least.
+    pub fn finder<'a>(&'a self, src: &'a [u8], head: usize) -> impl FnMut(usize) -> Place + 'a {
+        let mut last = (head, self.here);
+        move |at| {
+            let at = at.clamp(head, src.len());
+            if at < last.0 {
+                last = (head, self.here);
+            }
+            last = (at, self.after(last, src, at));
+            last.1
+        }
     }
 
     /// A function from offsets of the buffer to bytes of the document; cheapest in ascending order.

@@ -6,7 +6,8 @@ use super::encoding::{self, Encoding};
 use super::entities::Budget;
 use super::error::{code, fault, line_column, Fault, Result, XmlError};
 use super::limits::{Limits, ADDRESSABLE};
-use super::output::Output;
+use super::output::{Map, Output};
+use super::place::Places;
 use super::prolog::{self, Declaration, Doctype, Misc};
 use super::rewrite::Rewriter;
 use super::scan::Portable;
@@ -84,12 +85,12 @@ impl Reader {
             }
         }
         if encoding == Encoding::Utf8 || (bytes.is_ascii() && !matches!(encoding, Encoding::Utf16 { .. })) {
-            return self.read_utf8(bytes, mark, declared, limits, sink, |at| at);
+            return self.read_utf8(bytes, mark, declared, limits, sink, &Places::new(Encoding::Utf8, mark));
         }
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let transcoded = encoding.transcode(&bytes[mark..], &mut text);
-        let original = |at: usize| mark + encoding.original_length(&text[..at]);
+        let places = Places::new(encoding, mark);
         let result = transcoded.and_then(|()| {
             if text.len() as u64 > ADDRESSABLE {
                 return Err(fault(code::LIMIT_SIZE, 0, "the message in UTF-8 is 4 GiB or more"));
@@ -104,15 +105,15 @@ impl Reader {
             Ok(declared)
         });
         let result = match result {
-            Err(fault) => Err(locate(&text, *fault, original)),
-            Ok(declared) => self.read_utf8(&text, 0, declared, limits, sink, original),
+            Err(fault) => Err(places.locate(&text, 0, *fault)),
+            Ok(declared) => self.read_utf8(&text, 0, declared, limits, sink, &places),
         };
         self.text = text;
         result
     }
 
-    /// Reads a message in UTF-8 whose content begins at `start`. `original` leads from its offsets to those of the
-    /// message as it was given.
+    /// Reads a message in UTF-8 whose content begins at `start`. `places` lead from its offsets to the message as it
+    /// was given.
     fn read_utf8<S: Sink>(
         &mut self,
         src: &[u8],
@@ -120,7 +121,7 @@ impl Reader {
         declared: Declaration,
         limits: &Limits,
         sink: &mut S,
-        original: impl Fn(usize) -> usize,
+        places: &Places,
     ) -> std::result::Result<(), XmlError> {
         let mut misc = std::mem::take(&mut self.misc);
         misc.clear();
@@ -129,20 +130,23 @@ impl Reader {
         let result = match (prolog, doctype) {
             (Ok(past), Some(Doctype { external, subset: Some(_) })) => {
                 let subset = Subset { past, external, standalone: declared.standalone };
-                self.read_subset(src, subset, &mut misc, limits, sink).map_err(|fault| locate(src, *fault, original))
+                self.read_subset(src, subset, &mut misc, limits, sink)
             }
             (Ok(body), doctype) => {
                 let lenient = doctype.is_some_and(|d| d.external) && !declared.standalone;
-                self.deliver(&Plain { src, body, lenient, part: Part::default(), limits }, &misc, sink)
-                    .map_err(|fault| locate(src, *fault, original))
+                let doc = Plain { src, body, lenient, part: Part::default(), limits };
+                self.deliver(&doc, &misc, sink).map(|()| Map::default())
             }
-            (Err(fault), _) => Err(locate(src, *fault, original)),
+            (Err(fault), _) => Err(fault),
         };
         self.misc = misc;
-        result
+        let map = result.map_err(|fault| places.locate(src, start, *fault))?;
+        let mut place = places.finder(src, start);
+        sink.locate(&mut |at| place(map.original(at as usize)));
+        Ok(())
     }
 
-    /// Reads a document with an internal subset.
+    /// Reads a document with an internal subset. Answers the way from what was delivered back to `src`.
     #[cold]
     #[inline(never)]
     fn read_subset<S: Sink>(
@@ -152,7 +156,7 @@ impl Reader {
         misc: &mut Vec<Misc>,
         limits: &Limits,
         sink: &mut S,
-    ) -> Result<()> {
+    ) -> Result<Map> {
         let Subset { past, external, standalone } = subset;
         verify(src, 0, src.len(), true, true)?;
         let mut budget = Budget::new(limits, src.len());
@@ -160,7 +164,11 @@ impl Reader {
         if dtd.changes_nothing() {
             let body = prolog::misc(src, past, misc, &mut Some(Doctype { external, subset: None }), limits.max_name)?;
             let lenient = dtd.general.unread && !standalone;
-            return self.deliver(&Plain { src, body, lenient, part: Part::default(), limits }, misc, sink);
+            let doc = Plain { src, body, lenient, part: Part::default(), limits };
+            return self.deliver(&doc, misc, sink).map(|()| Map::default());
+        }
+        for (element, attribute) in dtd.attributes.ids() {
+            sink.id_attribute(element, attribute);
         }
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
@@ -174,7 +182,7 @@ impl Reader {
         let cut = plain.len();
         self.plain = plain;
         match (rewritten, walked) {
-            (Ok(true), Ok(())) => Ok(()),
+            (Ok(true), Ok(())) => Ok(map),
             (Ok(_), Err(fault)) => Err(map.back(fault)),
             (Ok(false), Ok(())) => Err(map.back(fault(code::BAD_MARKUP, cut, "the message is not well-formed here"))),
             // What was written before the rewriter gave up may have an error that comes first.

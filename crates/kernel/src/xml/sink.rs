@@ -3,6 +3,8 @@
 //! equivalent in UTF-8 with entities expanded and default attributes in place (see `rewrite`). So a consumer
 //! can keep spans instead of copies, whatever the message looked like.
 
+use super::place::Place;
+
 /// A namespace as the consumer numbers it. The reader compares namespaces by their text; it keeps the
 /// consumer's number beside each binding so that no name is looked up twice. A consumer numbers only the
 /// namespaces it knows and answers `OTHER` for the rest, so hostile messages cannot grow its tables.
@@ -113,6 +115,19 @@ pub trait Sink {
     #[inline(always)]
     fn finish(&mut self, src: &[u8]) {
         let _ = src;
+    }
+    /// An attribute that the DTD declares as an ID, by the names of its element and of itself as the DTD writes them.
+    /// Called before `begin`, and only where a document is read as a whole ([`Reader`](super::Reader)).
+    #[inline(always)]
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        let _ = (element, attribute);
+    }
+    /// Called last, once the document has been read as a whole without an error. `place` leads from offsets of the
+    /// plain document to places in the message as it was given; asked in ascending order, it costs least. What an
+    /// entity brought is where the reference to the entity is.
+    #[inline(always)]
+    fn locate(&mut self, place: &mut dyn FnMut(u32) -> Place) {
+        let _ = place;
     }
     /// A document that is read in parts ([`Stream`](super::Stream)) goes on in another buffer, in which its text begins
     /// at `next`. All that has been told lies before `read` in this one, and its offsets mean nothing from now on.

@@ -8,6 +8,8 @@ from random import Random
 
 from lxml import etree
 
+from twigcast import libxml2
+
 SAMPLE = 400
 RARE = 0.05  # a name in fewer messages than this share is what subscribers look for
 COMMON_INTEREST = 0.02  # the share of subscriptions that ask for something any message has
@@ -65,7 +67,7 @@ def tag_paths(data: bytes, prefixes: Mapping[str, str]) -> Iterator[Path]:
         q = etree.QName(name)
         return f"{prefixes[q.namespace]}:{q.localname}" if q.namespace else q.localname
 
-    stack: list[tuple[etree._Element, Path]] = [(etree.fromstring(data), ())]
+    stack: list[tuple[etree._Element, Path]] = [(etree.fromstring(data, libxml2.parser()), ())]
     while stack:
         node, above = stack.pop()
         path = (*above, written(str(node.tag)))
