@@ -10,8 +10,9 @@ import pytest
 from hypothesis import settings
 
 from servers.postgresql import postgresql_server, postgresql_url
+from servers.spark_session import java, spark
 
-__all__ = ["postgresql_server", "postgresql_url"]  # fixtures for every test
+__all__ = ["java", "postgresql_server", "postgresql_url", "spark"]  # fixtures for every test
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,8 +24,12 @@ settings.load_profile("random" if os.environ.get("TWIGCAST_RANDOM_TESTS") else "
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up."""
+    """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up. Those
+    with Spark all stay together: one session, not one per core."""
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
