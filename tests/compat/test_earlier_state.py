@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from twigcast import Engine, TwigcastError
+from twigcast.delivery import Log
 from twigcast.delivery.dead import DeadLetters
+from twigcast.delivery.files import read_identity
 from twigcast.delivery.outbox import Outbox
+from twigcast.delivery.state import open_databases
+from twigcast.errors import StateDamaged
 
 
 def test_a_snapshot_and_its_delta(earlier_folder: Path) -> None:
@@ -27,6 +31,22 @@ def test_the_outbox_and_the_dead_letters(earlier_folder: Path) -> None:
     assert outbox.cursor("files", "orders") == 1 and outbox.cursor("calls", "correlations") == 1
     assert outbox.database.value("SELECT count(*) FROM queue") == 11
     assert [(letter.message, letter.kind) for letter in dead.letters()] == [("bad.xml", "message")]
+
+
+def test_the_state_folder_gets_its_identity(earlier_folder: Path) -> None:
+    state = earlier_folder / "twigcast-state"
+    logs = {name: Log(state / "log", name) for name in ("orders", "correlations")}
+    outbox, dead = open_databases(state / "outbox.db", state / "dead.db", logs)
+    assert outbox.state == dead.database.state == read_identity(state) == "84796d07"
+    outbox.close()
+    dead.close()
+
+
+def test_an_outbox_that_is_gone_is_noticed(earlier_folder: Path) -> None:
+    state = earlier_folder / "twigcast-state"
+    (state / "outbox.db").unlink()
+    with pytest.raises(StateDamaged, match=r"outbox\.db is missing"):
+        open_databases(state / "outbox.db", state / "dead.db", {"orders": Log(state / "log", "orders")})
 
 
 def test_a_database_of_a_later_version_is_refused(earlier_folder: Path) -> None:
