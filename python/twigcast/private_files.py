@@ -31,14 +31,13 @@ def make_private_file(path: Path) -> None:
 def tighten(path: Path) -> None:
     """Take the rights of others away from a file or folder of ours; warn where it belongs to someone else.
 
-    A folder that its group may write to was made so on purpose, by somebody whose cluster needs it. Its group keeps its
-    rights.
+    What its group may write to was shared on purpose: a state folder with the workers of a cluster, a store with other
+    operators. The group keeps its rights.
     """
     with suppress(FileNotFoundError):
         status = path.stat()
         mode = stat.S_IMODE(status.st_mode)
-        shared = stat.S_ISDIR(status.st_mode) and mode & stat.S_IWGRP
-        open_to_others = mode & (stat.S_IRWXO if shared else stat.S_IRWXG | stat.S_IRWXO)
+        open_to_others = mode & (stat.S_IRWXO if mode & stat.S_IWGRP else stat.S_IRWXG | stat.S_IRWXO)
         if not open_to_others:
             return
         try:

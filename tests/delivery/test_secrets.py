@@ -88,10 +88,12 @@ def test_what_is_too_open_is_tightened(tmp_path: Path) -> None:
     with Runner(settings) as runner:
         assert runner.drain()
     assert (mode(settings.state.path), mode(settings.state.outbox)) == ("700", "600")
-    # Somebody has shared the folder with a group on purpose.
+    # Somebody has shared them with a group on purpose.
     settings.state.path.chmod(0o775)
     tighten(settings.state.path)
-    assert mode(settings.state.path) == "770"
+    settings.state.outbox.chmod(0o664)
+    tighten(settings.state.outbox)
+    assert (mode(settings.state.path), mode(settings.state.outbox)) == ("770", "660")
 
 
 def test_secrets_of_a_webhook_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
