@@ -260,3 +260,26 @@ def test_a_batch_that_is_given_up_is_final(quick_path: Path, layout: str, stride
             break
         step += stride
     assert in_time > 0, "a run that dies before it gives up is followed by one that delivers"
+
+
+def test_the_first_opening_of_a_state_folder_killed_at_many_steps(quick_path: Path) -> None:
+    """Whatever was made of a new folder before the kill, the next run opens it, and the folder keeps one id."""
+
+    def first(settings: config.Pipeline, step: int | None) -> None:
+        with dying_at(step, *(f"delivery/{name}.py" for name in ("state", "files", "database", "outbox"))):
+            runner = Runner(settings)
+        runner.outbox.close()
+        runner.dead.close()
+
+    for step in count(0, 7):
+        settings = pipeline(quick_path / str(step), {"lines": SINKS["lines"]})
+        ids = expected([commit(settings, 0, some(0, 3))])
+        died = dies(lambda: first(settings, step))  # noqa: B023
+        with Runner(settings) as runner:
+            assert runner.drain()
+        with Runner(settings) as runner:
+            assert runner.drain()
+        assert sorted(line["delivery"] for line in in_lines(quick_path / str(step) / "lines")) == ids, step
+        if not died:
+            break
+    assert step > 50
