@@ -221,8 +221,7 @@ def test_a_state_folder_of_an_earlier_version(site: Path, tmp_path: Path) -> Non
     shutil.copytree(site, folder)
     (folder / "state" / "identity.json").unlink()
     with sqlite3.connect(folder / "state" / "dead.db") as database:
-        database.execute("DROP TABLE meta")
-        database.execute("PRAGMA user_version = 0")
+        database.execute("DELETE FROM meta WHERE key = 'state'")
     outbox = (folder / "state" / "outbox.db").rename(tmp_path / "outbox.db")
     with pytest.raises(StateDamaged, match=r"outbox\.db is missing"):
         Runner(settings_of(folder, "http://127.0.0.1:1"))
