@@ -153,6 +153,18 @@ def test_what_can_never_match(run: Any, folder: Any) -> None:
         assert json.loads(run("explain", "--format", "json", query).stdout)["never"]["text"]
 
 
+def test_explain_says_so_of_every_kind(run: Any, folder: Any) -> None:
+    folder({})
+    for query in (
+        "//a[@b > 'x']",
+        "<r>{ for $a in //a where $a/@b > 'x' return $a }</r>",
+        "S//a->x FOLLOWED BY{x = y, 0} S//b->y",
+    ):
+        shown = run("explain", query)
+        assert shown.returncode == 0 and "no message can match" in shown.stdout, shown
+        assert json.loads(run("explain", "--format", "json", query).stdout)["never"]
+
+
 def test_the_kind_is_said(run: Any, folder: Any) -> None:
     folder({})
     done = run("subscribe", "--id", "a", "S/blog//title")

@@ -11,6 +11,7 @@ from twigcast.correlate.minor import patterns
 from twigcast.correlate.template import template_of
 from twigcast.correlate.variables import Variables
 from twigcast.correlation import Correlation, Link, Ref
+from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xscl import parse_correlation, window_text
 
 
@@ -70,6 +71,8 @@ class CorrelationExplanation:
     """The variables that the template's ``var1``, ``var2``, … stand for."""
     state: tuple[KeptState, ...]
     sharing: CorrelationSharing | None
+    never: str | None = None
+    """Why no messages can match; None if some may."""
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -77,6 +80,8 @@ class CorrelationExplanation:
     def sections(self) -> Iterator[tuple[str, list[str]]]:
         yield "query", [self.query]
         yield "kind", [f"correlation (XSCL) of {len(self.streams)} block{'s' * (len(self.streams) != 1)}"]
+        if self.never is not None:
+            yield "never", self.never.splitlines()
         yield "streams", [", ".join(one or "(any)" for one in dict.fromkeys(self.streams))]
         yield "join graph", [_variable_text(one) for one in self.join_graph]
         for link in self.links:
@@ -111,6 +116,7 @@ def explain_correlation(
 ) -> CorrelationExplanation:
     """``others``: also tell what it shares with how many of these."""
     correlation = parse_correlation(query, namespaces, default_namespace)
+    never = never_matches(query, namespaces, default_namespace)
     graph = join_graph(correlation)
     template, meta = None, tuple[str, ...]()
     minor_variables: tuple[BoundVariable, ...] = ()
@@ -152,6 +158,7 @@ def explain_correlation(
         meta,
         state,
         sharing,
+        None if never is None else str(never).partition(": ")[2],
     )
 
 

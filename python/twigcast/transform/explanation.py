@@ -63,10 +63,8 @@ class TransformExplanation:
         self.transform = parse_transform(query, namespaces, default_namespace)
         level = "query+schema" if optimize is None else OPTIMIZE[optimize]
         self.plan: Plan = Planner(sharing, level, schema).plan(self.transform)
-        self.never: QueryError | None = None
-        if schema is not None:
-            scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
-            self.never = never_matches(schema, query, **scope)
+        scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
+        self.never: QueryError | None = never_matches(schema, query, **scope)
         self.shared = None if among is None else _shared(self.transform, among)
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
