@@ -71,7 +71,8 @@ class _Loader(etree.Resolver):  # type: ignore[misc]
             path = (folder / url).resolve()
             if path.is_relative_to(folder) and path.is_file():
                 return self.resolve_string(path.read_bytes(), context, base_url=url)
-        return self.resolve_empty(context)
+        # Not resolve_empty(), after which libxml2 looks for the file itself.
+        return self.resolve_string(b" ", context, base_url=url)
 
 
 def read(xml: bytes | str, limits: Limits) -> etree._ElementTree:
