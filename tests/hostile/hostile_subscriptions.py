@@ -23,7 +23,23 @@ def _deep(depth: int) -> str:
     return "//a[b" * depth + "]" * depth
 
 
+def _concat(arguments: int) -> str:
+    return "//*[string-length(concat(" + ",".join(["/"] * arguments) + ")) = 1]"
+
+
 SUBSCRIPTIONS = (
+    HostileSubscription("a query that is longer when written out", lambda: _concat(25_000), ("too-long",)),
+    HostileSubscription("the same, of nodes", lambda: _concat(25_000), ("too-long",), result="nodes"),
+    HostileSubscription(
+        "more nodes than libxml2 may visit",
+        lambda: "//*[ancestor::*[count(ancestor::*) > 99999]]",
+        message=b"<a>" * 900 + b"</a>" * 900,
+    ),
+    HostileSubscription(
+        "the same in a transform",
+        lambda: "<r>{ for $v in //*[following::a[count(preceding::*) > 99999]] return $v }</r>",
+        message=b"<a>" + b"<a/>" * 3_000 + b"</a>",
+    ),
     HostileSubscription("nested parentheses", lambda: "(" * 50_000 + "//a" + ")" * 50_000, ("too-deep", "too-long")),
     HostileSubscription("nested predicates", lambda: _deep(5_000), ("too-deep", "too-long")),
     HostileSubscription("a very long name", lambda: "//" + "a" * 2_000_000, ("too-long",)),
