@@ -65,6 +65,11 @@ def microseconds(value: Any) -> int | None:
     return micros if abs(micros) < _MOST else None
 
 
+def iso(seconds: float, timespec: str = "seconds") -> str:
+    """Return a time, given in seconds since 1970, as ISO 8601 with its zone: ``2026-05-01T12:30:00Z``."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
 def event_time(value: Any) -> int:
     """As ``microseconds``; raises OptionError."""
     found = microseconds(value)

@@ -275,9 +275,10 @@ def test_every_command_names_the_configuration_in_the_same_way(run: Any, tmp_pat
     (tmp_path / "other.toml").write_text(CONFIG.format(url="sqlite:///own.db"))
     for command in (["status"], ["replay", "--since", "1h"], ["run"], ["dead", "list"]):
         assert "pipeline.toml" in run(*command).stderr, command  # the default, which is not there
-    for command in (["status", "other.toml"], ["status", "-c", "other.toml"], ["status", "--config", "other.toml"]):
-        done = run(*command)
-        assert (done.returncode, "not run yet" in done.stdout) == (1, True), command
+    for arguments in (["other.toml"], ["-c", "other.toml"], ["--config", "other.toml"]):
+        done = run("status", *arguments)
+        assert (done.returncode, json.loads(done.stdout)["running"]) == (1, False), arguments
+        assert run("status", *arguments, "--format", "table").stdout == "it has not run yet\n"
     for command in (["status"], ["replay", "--since", "1h"], ["run"]):
         for arguments in (["other.toml", "-c", "a.toml"], ["-c", "a.toml", "other.toml"]):
             assert "two configurations, other.toml and a.toml" in run(*command, *arguments).stderr

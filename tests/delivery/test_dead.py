@@ -13,7 +13,7 @@ from hooks import serving
 from twigcast.cli.dead import dead
 from twigcast.config import ConfigError
 from twigcast.delivery import dead as module
-from twigcast.delivery.dead import DeadLetters
+from twigcast.delivery.dead import Cause, DeadLetters
 from twigcast.delivery.runner import Runner
 from twigcast.errors import OptionError
 
@@ -142,7 +142,7 @@ def test_large_originals_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = {letter.message: letter.id for letter in letters.letters()}
     assert letters.original(found["large"]) == b"<" * 1000 and letters.original(found["small"]) == b"<"
     assert len(list((settings.state.path / "dead").iterdir())) == 1
-    assert letters.counts() == {"bad-tag": 2}
+    assert letters.counts() == {Cause("message", "bad-tag", "s", ""): 2}
     letters.delete(list(found.values()))
     assert letters.count() == 0 and not list((settings.state.path / "dead").iterdir())
     letters.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from batches import SINKS, commit, expected, in_files, in_lake, in_lines, pipeline, some
 
-from twigcast.delivery.dead import DeadLetters
+from twigcast.delivery.dead import Cause, DeadLetters
 from twigcast.delivery.runner import Runner
 from twigcast.delivery.status import read_status
 
@@ -116,6 +116,10 @@ def test_what_fails_for_too_long_goes_to_the_dead_letter_and_comes_back(tmp_path
         assert {(letter.reason, letter.sink, letter.kind, letter.attempts > 2) for letter in letters} == {
             ("sink-age", "lake", "delivery", True)
         }
+        assert runner.dead.counts() == runner.dead.added.counts() == {Cause("delivery", "sink-age", "s", "lake"): 10}
+        # tried in vain: all ten, each time
+        failed = {each.sink: each.failed for each in runner.status()}
+        assert failed == {"files": 0, "lines": 0, "lake": 10 * letters[0].attempts}
         assert str(tmp_path / "lake") in str(letters[0].text)
         (tmp_path / "lake").unlink()
         for letter in letters:

@@ -120,7 +120,7 @@ def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) ->
     stop = threading.Event()
     seen: list[Progress] = []
     with Observers(site.settings) as observers:
-        run = Run(site.settings, spark=spark, stop=stop, watch=observers.watch(seen.append))
+        run = Run(site.settings, spark=spark, stop=stop, watch=observers.watch(Watch(seen.append)))
         failed: list[BaseException] = []
 
         def work() -> None:
@@ -164,7 +164,7 @@ def test_live_changes_status_and_metrics(spark: SparkSession, tmp_path: Path) ->
         [("0.xml", "first"), ("1.xml", "first"), ("1.xml", "more0"), ("2.xml", "more0"), ("3.xml", "more0"),
          ("3.xml", "more2")]
     )  # fmt: skip
-    ended = CliRunner().invoke(status_command, [str(site.file)])
+    ended = CliRunner().invoke(status_command, [str(site.file), "--format", "table"])
     assert ended.exit_code == 1 and "ended at" in ended.output and "lake" in ended.output
 
 

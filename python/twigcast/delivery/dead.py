@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,6 +24,7 @@ from twigcast.delivery.files import make_folder, replace
 from twigcast.delivery.log import LogBatch
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting
+from twigcast.delivery.tally import Tally
 from twigcast.errors import OptionError, StateDamaged
 from twigcast.pausing import PauseRule
 
@@ -38,7 +40,8 @@ CREATE INDEX IF NOT EXISTS letters_created ON letters (created)
 """
 _IDENTITY = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _SUBSCRIPTIONS = f"ALTER TABLE letters ADD COLUMN first_message TEXT;{streaks.MIGRATION}"
-MIGRATIONS = (_FIRST, _IDENTITY, _SUBSCRIPTIONS)
+_COUNTED = "CREATE INDEX letters_open ON letters (kind, stream, sink, reason) WHERE redriven IS NULL"
+MIGRATIONS = (_FIRST, _IDENTITY, _SUBSCRIPTIONS, _COUNTED)
 """A change of the tables is one more migration."""
 
 LARGE = 64 << 20
@@ -78,10 +81,23 @@ class Letter:
     """Of a subscription: the first message that it failed on."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """Why dead letters were made, and where: what they are counted by."""
+
+    kind: str
+    reason: str
+    stream: str
+    sink: str
+    """Empty for a message, which has not come to a sink."""
+
+
 class DeadLetters:
     def __init__(self, path: Path) -> None:
         self._large = path.parent / "dead"
         self.database = Database(path, MIGRATIONS)
+        self.added: Tally[Cause] = Tally()
+        """Dead letters that this process has made, whatever has become of them since."""
 
     def cursor(self, stream: str) -> int:
         """The last batch of a stream whose refused messages are here."""
@@ -89,21 +105,25 @@ class DeadLetters:
         return -1 if found is None else int(found)
 
     def take(self, batch: LogBatch, rule: PauseRule | None = None) -> None:
-        """Take the refused messages and the failures of subscriptions of a batch, once."""
+        """Take the dead letters of a batch, once: messages, and failures of subscriptions."""
+        made: Counter[Cause] = Counter()
         with self.database.transaction() as db:
             row = db.execute("SELECT batch FROM cursors WHERE stream = ?", (batch.stream,)).fetchone()
             if row is not None and row[0] >= batch.batch:
                 return
             for number, letter in enumerate(_refused(batch)):
-                self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"})
+                self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"}, made)
             failures = [row for rows in batch.failures() for row in rows.to_pylist()]
             for failure in failures:
-                _count(db, batch.stream, failure)
+                if _count(db, batch.stream, failure):
+                    made[Cause("subscription", failure["reason"], batch.stream, "")] += 1
             streaks.count(db, batch, failures, rule or PauseRule())
             db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?)", (batch.stream, batch.batch))
+        self.added.add(made)
 
     def add(self, sink: str, failed: Iterable[tuple[Waiting, str, str]]) -> None:
-        """Deliveries that a sink has given up, each with a reason and the last error. Again is harmless."""
+        """Add deliveries that a sink has given up, each with a reason and the last error. Again is harmless."""
+        made: Counter[Cause] = Counter()
         with self.database.transaction() as db:
             for waiting, reason, text in failed:
                 key = f"delivery/{sink}/{waiting.delivery}"
@@ -114,6 +134,7 @@ class DeadLetters:
                     (reason, text, waiting.attempts, key),
                 ).rowcount
                 if again:
+                    made[Cause("delivery", reason, waiting.stream, sink)] += 1
                     continue
                 letter = {
                     "key": key, "kind": "delivery", "stream": waiting.stream, "message": waiting.message,
@@ -121,7 +142,8 @@ class DeadLetters:
                     "sink": sink, "delivery": waiting.delivery, "subscription": waiting.subscription,
                     "subscriber": waiting.subscriber, "attempts": waiting.attempts, "original": waiting.content,
                 }  # fmt: skip
-                self._insert(db, letter)
+                self._insert(db, letter, made)
+        self.added.add(made)
 
     def letters(
         self,
@@ -157,13 +179,16 @@ class DeadLetters:
         return None if row["original"] is None else bytes(row["original"])
 
     def count(self) -> int:
-        """Letters that nobody has dealt with."""
-        return int(self.database.value("SELECT count(*) FROM letters WHERE redriven IS NULL"))
+        """Count the dead letters that were not redriven."""
+        return sum(self.counts().values())
 
-    def counts(self) -> dict[str, int]:
-        """Open letters per reason."""
-        rows = self.database.rows("SELECT reason, count(*) AS n FROM letters WHERE redriven IS NULL GROUP BY reason")
-        return {row["reason"]: row["n"] for row in rows}
+    def counts(self) -> dict[Cause, int]:
+        """Count the dead letters that were not redriven, by cause."""
+        rows = self.database.rows(
+            "SELECT kind, reason, stream, sink, count(*) AS n FROM letters WHERE redriven IS NULL"
+            " GROUP BY kind, stream, sink, reason"
+        )
+        return {Cause(r["kind"], r["reason"], r["stream"] or "", r["sink"] or ""): r["n"] for r in rows}
 
     def redrive(self, letter: Letter, outbox: Outbox, inbox: Path) -> None:
         """Put a letter back where it came from: a message into ``inbox/<stream>/``, a delivery to its sink."""
@@ -211,7 +236,7 @@ class DeadLetters:
             raise StateDamaged(path, "has changed since it was written", hint=hint)
         return content
 
-    def _insert(self, db: sqlite3.Connection, letter: dict[str, Any]) -> None:
+    def _insert(self, db: sqlite3.Connection, letter: dict[str, Any], made: Counter[Cause]) -> None:
         original = letter["original"]
         if original is not None and len(original) >= LARGE:
             name = f"{blake2b(letter['key'].encode(), digest_size=16).hexdigest()}-{_digest(original)}"
@@ -220,7 +245,9 @@ class DeadLetters:
             letter = {**letter, "original": None, "file": name}
         letter = {"created": time.time(), **letter}
         marks = ", ".join("?" * len(letter))
-        db.execute(f"INSERT OR IGNORE INTO letters ({', '.join(letter)}) VALUES ({marks})", tuple(letter.values()))
+        statement = f"INSERT OR IGNORE INTO letters ({', '.join(letter)}) VALUES ({marks})"
+        if db.execute(statement, tuple(letter.values())).rowcount:
+            made[Cause(letter["kind"], letter["reason"], letter["stream"] or "", letter.get("sink") or "")] += 1
 
 
 def _digest(content: bytes) -> str:
@@ -238,8 +265,11 @@ def _refused(batch: LogBatch) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def _count(db: sqlite3.Connection, stream: str, failure: dict[str, Any]) -> None:
-    """Add failures to the letter of their subscription and reason, which is open again if it was dealt with."""
+def _count(db: sqlite3.Connection, stream: str, failure: dict[str, Any]) -> bool:
+    """Add failures to the letter of their subscription and reason, which is open again if it was dealt with.
+
+    Return whether the letter is new, or open again.
+    """
     time_of = failure["last_time"]
     letter = {
         "key": f"subscription/{failure['subscription']}/{failure['reason']}", "kind": "subscription", "stream": stream,
@@ -249,12 +279,14 @@ def _count(db: sqlite3.Connection, stream: str, failure: dict[str, Any]) -> None
         "attempts": failure["count"], "created": time.time(),
     }  # fmt: skip
     latest = ("stream", "message", "time", "text", "subscriber")
+    known = db.execute("SELECT 1 FROM letters WHERE key = ? AND redriven IS NULL", (letter["key"],)).fetchone()
     db.execute(
         f"INSERT INTO letters ({', '.join(letter)}) VALUES ({', '.join('?' * len(letter))}) ON CONFLICT (key) DO UPDATE"
         f" SET attempts = attempts + excluded.attempts, redriven = NULL,"
         f" {', '.join(f'{name} = excluded.{name}' for name in latest)}",
         tuple(letter.values()),
     )
+    return known is None
 
 
 def _letter(row: sqlite3.Row) -> Letter:

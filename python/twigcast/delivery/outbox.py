@@ -16,6 +16,7 @@ from pathlib import Path
 from twigcast.delivery.database import Database
 from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
+from twigcast.delivery.tally import Tally
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -52,6 +53,8 @@ class Outbox:
     def __init__(self, path: Path) -> None:
         self.database = Database(path, MIGRATIONS)
         self.database.adopt(uuid.uuid4().hex[:8])
+        self.put_off: Tally[str] = Tally()
+        """Per sink the deliveries that this process tried in vain and will try again, once for each try."""
 
     @property
     def state(self) -> str:

@@ -123,7 +123,9 @@ class Runner:
         return found
 
     def status(self) -> list[SinkStatus]:
-        return [status_of(name, sink, self.outbox, self.logs) for name, sink in self.settings.sinks.items()]
+        """Return the status of each sink."""
+        sinks = self.settings.sinks.items()
+        return [status_of(name, sink, self.outbox, self.logs, self.dead) for name, sink in sinks]
 
     def forget(self) -> None:
         """Delete the batches that everybody has passed."""

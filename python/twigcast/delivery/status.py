@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from twigcast.config import AnySink, Pipeline
+from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.log import Log
 from twigcast.delivery.outbox import Outbox
 
@@ -23,6 +24,8 @@ class SinkStatus:
     """Deliveries that it has taken and not made yet."""
     held: int
     """Deliveries held back, for a digest mostly."""
+    failed: int
+    """Deliveries that this process tried in vain, once for each try; 0 in a process beside the run."""
     failing_since: float | None
     """Seconds since 1970."""
     attempts: int
@@ -33,7 +36,7 @@ class SinkStatus:
 
 
 def read_status(settings: Pipeline) -> list[SinkStatus]:
-    """Of the sinks of a pipeline, whether it runs or not; empty if it never has."""
+    """Return the status of a pipeline's sinks, whether it runs or not; none if it never has."""
     if not settings.state.outbox.exists():
         return []
     outbox = Outbox(settings.state.outbox)
@@ -44,7 +47,11 @@ def read_status(settings: Pipeline) -> list[SinkStatus]:
         outbox.close()
 
 
-def status_of(name: str, sink: AnySink, outbox: Outbox, logs: Mapping[str, Log]) -> SinkStatus:
+def status_of(
+    name: str, sink: AnySink, outbox: Outbox, logs: Mapping[str, Log], dead: DeadLetters | None = None
+) -> SinkStatus:
+    """Return the status of one sink. ``dead`` has the dead letters that this process has made."""
+    given_up = {} if dead is None else dead.added.counts()
     cursors = {stream: outbox.cursor(name, stream) for stream in logs}
     since, attempts, error = outbox.health(name) or outbox.queue_trouble(name) or (None, 0, None)
     return SinkStatus(
@@ -54,6 +61,7 @@ def status_of(name: str, sink: AnySink, outbox: Outbox, logs: Mapping[str, Log])
         lag=sum(log.last - max(cursors[stream], log.forgotten) for stream, log in logs.items()),
         waiting=outbox.queued(name),
         held=outbox.held(name),
+        failed=outbox.put_off.counts().get(name, 0) + sum(n for cause, n in given_up.items() if cause.sink == name),
         failing_since=since,
         attempts=attempts,
         error=error,

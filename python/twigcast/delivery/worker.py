@@ -156,6 +156,7 @@ class SinkWorker(Worker):
         self._routing = routing
         self._look = True
         """Something may be ready to be released though it is not due: a full digest, or one of an earlier run."""
+        self._counted = ("", -1, 0)
         known = outbox.health(sink.name)
         if known is not None:
             self._since = known[0]  # failing since an earlier run
@@ -210,6 +211,7 @@ class SinkWorker(Worker):
             except Exception as error:
                 decided = self._attempts + 1, words(error)
                 if decided[0] < TRIED or time.time() - batch.time <= self._settings.max_age:
+                    self.outbox.put_off.add({self.name: self._count(batch)})
                     raise
                 self.sink.undelivered(batch)  # raises if the sink cannot tell now
                 self.outbox.give_up(self.name, batch.stream, batch.batch, *decided)
@@ -221,6 +223,15 @@ class SinkWorker(Worker):
             self._dead.add(self.name, ((single, "sink-age", text) for single in singles(piece, attempts)))
         logger.warning("%s gave up batch %d of %s: %s", self.name, batch.batch, batch.stream, text)
         self._attempts = 0  # every batch is tried as often
+
+    def _count(self, batch: Batch) -> int:
+        """Count the deliveries of a batch that failed. The same batch is tried again, so the count is kept."""
+        if self._counted[:2] != (batch.stream, batch.batch):
+            count = 0
+            with suppress(OSError, pa.ArrowException):  # it may be the log that cannot be read
+                count = sum(len(piece.deliveries) for piece in batch.pieces())
+            self._counted = batch.stream, batch.batch, count
+        return self._counted[2]
 
     def _chosen(self, batch: LogBatch, delayed: bool | None) -> Iterator[Piece]:
         """The deliveries for this sink: those at once, the delayed ones, or (None) all."""

@@ -96,6 +96,16 @@ class LiveSet:
         """Where the first base will be; None with several shards, of which a worker has one or the other."""
         return SharedFile(str(self._shards[0].first_base)) if len(self._shards) == 1 else None
 
+    @property
+    def version(self) -> int:
+        """The version of the store that is in use."""
+        return self._version
+
+    @property
+    def active(self) -> int:
+        """The subscriptions in use, correlations included."""
+        return sum(len(shard.engine) for shard in self._shards) + len(self.correlations)
+
     def current(self) -> Published:
         """The newest version. While the store cannot be reached that is the last one that was."""
         with self._lock:

@@ -80,6 +80,8 @@ class Watch:
     on_start: Callable[[Run], None] = lambda run: None
     on_end: Callable[[Run], None] = lambda run: None
     """While what the run has can still be asked."""
+    on_stage: Callable[[str], None] = lambda stage: None
+    """Called when a stage of the start begins, with a few words for people."""
 
 
 def check(settings: config.Pipeline) -> None:
@@ -155,6 +157,8 @@ class Run:
         self.started = time.time()
         self.id = uuid.uuid4().hex[:8]
         self.lock = threading.Lock()
+        self.unmatched = 0
+        """Messages of this run that were matched against no subscription at all, for there was no active one."""
         self.drained = True
         """False if, with ``once``, the run ended before all was delivered; ``undelivered`` then counts, per sink."""
         self.undelivered: dict[str, int] = {}
@@ -182,11 +186,18 @@ class Run:
             self._stack = stack
             self.spark = spark = self._session()
             check_workers(spark.sparkContext)
+            self.watch.on_stage("loading subscriptions")
             files = files_of(spark.sparkContext)
             limits = settings.limits.limits()
             self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=limits, files=files)
             with coming(spark, self.live.first_base if len(store) >= MANY else None):
                 self.live.current()  # now, so that what is wrong with the store is known before anything runs
+            if not self.live.active:
+                logger.warning(
+                    "warning: no active subscriptions in the store %s: messages are consumed and reach nobody;"
+                    " twigcast subscribe adds one",
+                    store.name,
+                )
             most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
             stack.enter_context(listed_by_the_driver(spark, most))
             for name, of in logs.items():
@@ -202,6 +213,10 @@ class Run:
                 finally:
                     self.watch.on_end(self)
             return self.total
+
+    def busy(self) -> list[str]:
+        """Return the streams that a micro-batch is under way for."""
+        return [name for name, stream in list(self.streams.items()) if stream.busy.locked()]
 
     def _session(self) -> SparkSession:
         if self._spark is None:
@@ -239,6 +254,8 @@ class Run:
         self.runner.wake()
         with self.lock:
             self.total.add(counts)
+            if not published.subscriptions and not self.live.correlations:
+                self.unmatched += counts.messages
             total = Counts()
             total.add(self.total)
         progress = Progress(stream, batch, counts, seconds, published.version, published.subscriptions, total)

@@ -1,18 +1,25 @@
-"""What a run shows to the outside: a status file for ``twigcast status``, and metrics for Prometheus."""
+"""What a run shows to the outside: a status file for ``twigcast status``, and metrics for Prometheus.
+
+``status_of`` is the one account of a run: the status file has it as it is, and the live line of ``twigcast run`` is
+made of it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from twigcast import config
+from twigcast.delivery import Counts
+from twigcast.delivery.dead import Cause
 from twigcast.delivery.files import replace
 from twigcast.spark.pipeline import Progress, Run, Watch
 
@@ -25,7 +32,7 @@ def status_file(state: Path) -> Path:
 
 
 class Observers:
-    """All that watches a run."""
+    """The status file and the metrics of a run."""
 
     def __init__(self, settings: config.Pipeline) -> None:
         self._settings = settings
@@ -54,14 +61,23 @@ class Observers:
         if self._metrics is not None:
             self._metrics.run = None
 
-    def watch(self, also: Callable[[Progress], None] = lambda progress: None) -> Watch:
-        """For a run; ``also`` is told of each batch too."""
+    def watch(self, also: Watch | None = None) -> Watch:
+        """Return the calls for a run; ``also`` is called too."""
+        other = also or Watch()
 
         def on_batch(progress: Progress) -> None:
             self.on_batch(progress)
-            also(progress)
+            other.on_batch(progress)
 
-        return Watch(on_batch, self.on_start, self.on_end)
+        def on_start(run: Run) -> None:
+            self.on_start(run)
+            other.on_start(run)
+
+        def on_end(run: Run) -> None:
+            self.on_end(run)
+            other.on_end(run)
+
+        return Watch(on_batch, on_start, on_end, other.on_stage)
 
     def on_batch(self, progress: Progress) -> None:
         if self._metrics is not None:
@@ -104,7 +120,7 @@ class StatusFile:
 
 
 def status_of(run: Run, running: bool) -> dict[str, Any]:
-    """What is known of a run, as JSON has it."""
+    """Return what is known of a run, as JSON has it."""
     streams = {}
     for name, stream in run.streams.items():
         last = stream.last
@@ -112,19 +128,41 @@ def status_of(run: Run, running: bool) -> dict[str, Any]:
             "batch": last.batch,
             "at": stream.at,
             "seconds": round(last.seconds, 3),
-            "counts": asdict(last.counts),
-            "total": asdict(stream.total),
+            "counts": _counts(last.counts),
+            "total": _counts(stream.total),
             "version": last.version,
             "subscriptions": last.subscriptions,
         }  # fmt: skip
     return {
         "pid": os.getpid(),
+        "host": socket.gethostname(),
         "running": running,
         "started": run.started,
         "written": time.time(),
-        "total": asdict(run.total),
+        "total": _counts(run.total),
+        "busy": run.busy(),
+        "version": run.live.version,
+        "subscriptions": run.live.active,
+        "unmatched": run.unmatched,
         "store": run.live.failing,
         "paused": run.paused.reasons(),
         "streams": streams,
         "sinks": [sink.as_dict() for sink in run.runner.status()],
+        "new_dead_letters": dead_letters(run.runner.dead.added.counts()),
+    }
+
+
+def dead_letters(counts: Mapping[Cause, int]) -> list[dict[str, Any]]:
+    """Return counts of dead letters as JSON has them, the most frequent cause first."""
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return [{**asdict(cause), "count": count} for cause, count in ordered]
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {
+        "messages": counts.messages,
+        "bytes": counts.bytes,
+        "deliveries": counts.deliveries,
+        "dead_letters": counts.rejects,
+        "failures": counts.failures,
     }

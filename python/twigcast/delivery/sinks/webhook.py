@@ -253,6 +253,7 @@ class WebhookSink(Sink):
             done += [waiting.id for waiting, _, _ in dead]
         if done or later:
             self._outbox.settle(done, later)
+            self._outbox.put_off.add({self.name: len(later)})
         gone = set(done)
         for result in results:
             if result.waiting.id in gone and result.target in self._queued:
