@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -30,6 +30,8 @@ from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
 from twigcast.results import Selected
 from twigcast.schema.check import check
+from twigcast.shown import shown
+from twigcast.subscription import check_query
 from twigcast.times import event_time
 from twigcast.transform.explanation import TransformExplanation
 
@@ -57,6 +59,8 @@ class Match:
     messages: tuple[str | int, ...] | None = field(default=None, repr=False)
     """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
 
+    __repr__ = shown
+
 
 @dataclass(frozen=True, slots=True)
 class _Paused:
@@ -75,7 +79,9 @@ class Broker:
     >>> broker.subscribe("/news//sport", id="s1", subscriber="ann")
     's1'
     >>> broker.publish(b"<news><uk><sport/></uk></news>", id="m1")
-    [Match(message='m1', subscription='s1', subscriber='ann', nodes=None, fragments=None, complete=True, payload=None)]
+    [Match(message='m1', subscription='s1', subscriber='ann')]
+    >>> len(broker), "s1" in broker
+    (1, True)
     """
 
     def __init__(
@@ -135,6 +141,8 @@ class Broker:
         self._streams: dict[str, Engine] = {}
         self._subscribers: dict[SubscriptionId, str] = {}
         self._never = NeverMatches()
+        # a relational engine has its filters itself
+        self._subscriptions: dict[SubscriptionId, Subscription] = {}
         self._next_id = 1
         self._published = count(1)
         self._newest = 0
@@ -168,6 +176,11 @@ class Broker:
         that a correlation makes (PUBLISH). A correlation names its streams itself. ``deliver_empty``: a transform makes
         its empty outer element where a message binds nothing.
         """
+        check_query(query)
+        check_namespaces(namespaces, default_namespace)
+        check_dialect(dialect)
+        _check_text("a subscriber", subscriber)
+        _check_text("a stream", stream)
         if not allow_never:
             self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
         schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
@@ -183,6 +196,7 @@ class Broker:
             elif self._has(id):
                 hint = "choose another id, or unsubscribe that one first"
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already", hint=hint)
+            given = Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty, stream)
             if is_correlation(query):
                 check_correlation(result, stream)
                 parsed = self.correlations.parse(query, namespaces, default_namespace)
@@ -204,11 +218,11 @@ class Broker:
                 if stream is not None and own is not None:
                     self._streams[stream] = own
                 if isinstance(engine, Engine) and engine.may_fail(id):
-                    self._failing[id] = Subscription(
-                        id, query, namespaces, default_namespace, dialect, result, deliver_empty, stream
-                    )
+                    self._failing[id] = given
             if subscriber is not None:
                 self._subscribers[id] = subscriber
+            if isinstance(self.engine, Engine) or id not in self.engine:
+                self._subscriptions[id] = given
         return id
 
     def _refuse_never(
@@ -219,16 +233,40 @@ class Broker:
         dialect: str,
         deliver_empty: bool,
     ) -> None:
-        if not isinstance(query, str):
-            raise OptionError("bad-query", f"a query is a string, not {type(query).__name__}")
-        check_dialect(dialect)
-        check_namespaces(namespaces, default_namespace)
         if "$" in query and not isinstance(self.engine, Engine):
             return  # compares with reference data, which may be anything
         scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
         error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
         if error is not None:
             raise error
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        """Return the subscriptions, as they were given. Those added or removed meanwhile may be among them or not."""
+        if not isinstance(self.engine, Engine):
+            yield from self.engine.subscriptions()
+        with self._lock:
+            own = list(self._subscriptions.values())
+        yield from own
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return self.subscriptions()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._subscriptions) + (0 if isinstance(self.engine, Engine) else len(self.engine))
+
+    def __contains__(self, subscription: object) -> bool:
+        """Return whether there is a subscription with this id; a Subscription stands for its id."""
+        id = subscription.id if isinstance(subscription, Subscription) else subscription
+        with self._lock:
+            return is_id(id) and self._has(id)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return True  # a broker without subscriptions is a broker
+
+    def __repr__(self) -> str:
+        kind = "automaton" if isinstance(self.engine, Engine) else "relational"
+        return f"<Broker: {len(self):,} subscriptions, engine {kind}>"
 
     def _has(self, id: SubscriptionId) -> bool:
         engines = (self.engine, *self._streams.values())
@@ -244,6 +282,7 @@ class Broker:
             self._failing.pop(id, None)
             self._streaks.pop(id, None)
             self._subscribers.pop(id, None)
+            self._subscriptions.pop(id, None)
 
     def _take_out(self, id: SubscriptionId) -> None:
         """Remove a subscription from what matches it."""
@@ -324,6 +363,9 @@ class Broker:
         ``failures`` (or logged): the others get their matches. One that keeps failing is paused (see ``paused``).
         """
         xml = message_of(xml)
+        _check_text("a stream", stream)
+        if failures is not None and not isinstance(failures, list):
+            raise OptionError("bad-failures", f"failures is a list, not {type(failures).__name__}")
         if id is not None and not is_id(id):
             raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
         number = next(self._published)
@@ -348,6 +390,18 @@ class Broker:
                 _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
         with self._lock:
             return [self._match(*one) for one in found]
+
+    def publish_many(
+        self, messages: Iterable[bytes], *, stream: str | None = None, failures: list[Failure] | None = None
+    ) -> Iterator[list[Match]]:
+        """Publish messages one after the other; yield the matches of each as ``publish`` returns them.
+
+        Raises MessageError at the first message that cannot be read; those before it have been published.
+        """
+        if isinstance(messages, (bytes, bytearray, memoryview, str)) or not isinstance(messages, Iterable):
+            text = f"messages are an iterable of bytes, not {type(messages).__name__}"
+            raise OptionError("bad-message", text, hint="publish takes a single message")
+        return (self.publish(xml, stream=stream, failures=failures) for xml in messages)
 
     def _correlate(self, xml: bytes, message: str | int, at: int, stream: str, failed: list[Failure]) -> Outcome:
         try:
@@ -393,6 +447,8 @@ class Broker:
         dialect: str = "w3c",
     ) -> Explanation | TransformExplanation:
         """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+        check_query(query)
+        check_namespaces(namespaces, default_namespace)
         scope = {**self.engine.namespaces, **(namespaces or {})}
         if is_transform(query) and isinstance(self.engine, Engine):
             plans = self.engine.plans
@@ -411,3 +467,8 @@ class Broker:
             dialect=dialect,
             engine=self.engine if isinstance(self.engine, Engine) else None,
         )
+
+
+def _check_text(what: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise OptionError("bad-option", f"{what} is named by a string, not {type(value).__name__}")

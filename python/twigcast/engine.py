@@ -43,6 +43,7 @@ from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.subscription import Subscription as Subscription
+from twigcast.subscription import check_query, subscriptions_of
 from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
 from twigcast.transform.engine import merged, merged_numbers
@@ -138,9 +139,12 @@ class Engine:
         with self._lock:
             return len(self._ids)
 
-    def __contains__(self, id: SubscriptionId) -> bool:
+    def __contains__(self, id: object) -> bool:
         with self._lock:
-            return id in self._ids
+            return is_id(id) and id in self._ids  # type: ignore[operator]
+
+    def __repr__(self) -> str:
+        return f"<Engine: {len(self):,} subscriptions, mode {self.mode}>"
 
     @property
     def ids(self) -> pa.Array:
@@ -198,8 +202,8 @@ class Engine:
         return self._next_id
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> None:
-        """Adds all of them or, if one cannot be accepted, none."""
-        subscriptions = list(subscriptions)
+        """Add all of them or, if one cannot be accepted, none."""
+        subscriptions = subscriptions_of(subscriptions)
         with self._lock:
             self._check_ids([s.id for s in subscriptions])
             register = self._register
@@ -243,8 +247,7 @@ class Engine:
 
     def _is_transform(self, s: Subscription) -> bool:
         query = s.query
-        if not isinstance(query, str):
-            raise OptionError("bad-query", f"a query is a string, not {type(query).__name__}")
+        check_query(query)
         return query[:1] != "/" and is_transform(query)
 
     def _transform(self, s: Subscription) -> Prepared:
@@ -282,7 +285,8 @@ class Engine:
         self._deliveries().add(number, prepared, deliver_empty=s.deliver_empty)
 
     def check(self, s: Subscription) -> None:
-        """Raises what ``add`` would raise for its query."""
+        """Raise what ``add`` would raise for its query."""
+        subscriptions_of([s])
         if self._is_transform(s):
             self._transform(s)
             return

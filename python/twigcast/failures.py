@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from twigcast.errors import SubscriptionError, TwigcastError
 from twigcast.ids import SubscriptionId
+from twigcast.shown import shown
 
 FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that end the process or a generator; every other one, a panic of the kernel too, is a failure."""
@@ -45,6 +46,8 @@ class Failure:
 
     id: SubscriptionId
     error: SubscriptionError
+
+    __repr__ = shown
 
 
 @dataclass(frozen=True, slots=True)

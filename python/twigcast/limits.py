@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 
 from twigcast.errors import OptionError
+from twigcast.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Limits:
     max_residual_cost: int = 500_000_000
     """Nodes that libxml2 may have to visit to check one subscription which is beyond tree patterns; where it may be
     more, that subscription is not checked against the message, which is reported as ``residual-too-costly``."""
+
+    __repr__ = shown
 
     def __post_init__(self) -> None:
         for field in fields(self):

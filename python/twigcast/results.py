@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.plan.planner import Plan
+from twigcast.shown import shown
 
 RESULTS = ("match", "nodes", "fragments")
 """Nothing more; the ids of the nodes it selects; these nodes as XML.
@@ -44,6 +45,8 @@ class Selected:
     list is of that part of a large document that could be read."""
     payload: bytes | None = None
     """The new message that a transform made."""
+
+    __repr__ = shown
 
 
 def check_result(result: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from twigcast.durations import WORDS, duration_text, milliseconds
 from twigcast.errors import OptionError
 from twigcast.hints import suggest
 from twigcast.ids import SubscriptionId, is_id
+from twigcast.shown import shown
 
 STATES = ("active", "paused")
 # Becomes the name of a folder, and part of a topic's.
@@ -40,6 +41,8 @@ class Subscription:
     """For a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
     stream: str | None = None
     """Only messages of this stream. An engine has one stream and does not look at it."""
+
+    __repr__ = shown
 
 
 def fields_of(value: Any, number: int) -> dict[str, Any]:
@@ -165,3 +168,23 @@ CHECKS: dict[str, Callable[[Any], None]] = {
 KEYS = tuple(CHECKS)
 _KNOWN = frozenset(KEYS)
 _DEFAULTS = {"kind": "filter", "dialect": "w3c", "result": "match", "deliver_empty": False, "state": "active"}
+
+
+def check_query(query: object) -> None:
+    """Raise OptionError if a query is not text."""
+    if not isinstance(query, str):
+        raise OptionError("bad-query", f"a query is a string, not {type(query).__name__}")
+
+
+def subscriptions_of(subscriptions: object) -> list[Subscription]:
+    """Return subscriptions as a list; raise OptionError if they are anything else."""
+    hint = "twigcast.Subscription(id, query) makes one"
+    if isinstance(subscriptions, (str, bytes)) or not isinstance(subscriptions, Iterable):
+        text = f"subscriptions are an iterable of twigcast.Subscription, not {type(subscriptions).__name__}"
+        raise OptionError("bad-subscription", text, hint=hint)
+    found = list(subscriptions)
+    for one in found:
+        if not isinstance(one, Subscription):
+            text = f"a subscription is a twigcast.Subscription, not {type(one).__name__}"
+            raise OptionError("bad-subscription", text, hint=hint)
+    return found

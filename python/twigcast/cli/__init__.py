@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from keyword import iskeyword
 
 import click
@@ -78,18 +77,11 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _version() -> str:
-    try:
-        return version("twigcast")
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        from twigcast import _kernel
-
-        return str(_kernel.__version__)
-
-
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(f"twigcast {_version()}")
+        from twigcast import __version__
+
+        click.echo(f"twigcast {__version__}")
         ctx.exit()
 
 

@@ -110,6 +110,8 @@ def read_schema(path: str | Path) -> Schema:
         data = Path(path).read_bytes()
     except OSError as error:
         raise OptionError("schema-unreadable", f"{path}: {error.strerror}") from error
+    except ValueError:  # a NUL, or half a surrogate pair
+        raise OptionError("schema-unreadable", f"{str(path)!r} is not the name of a file") from None
     is_dtd = name.endswith((".dtd", ".mod", ".ent")) or (not name.endswith(".xsd") and b"<!ELEMENT" in data)
     return dtd_schema(path) if is_dtd else xsd_schema(path)
 
