@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pkgutil
 import re
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twigcast
+import twigcast.broker
+import twigcast.engine
 from twigcast import Broker, Engine, Failure, Limits, Match, MessageError, OptionError, Selected, Subscription
 
 NOT_TEXT = [None, 1, 1.5, True, b"/a", ["/a"], {"a": 1}, object()]
@@ -20,9 +24,19 @@ CORRELATION = "//a->x FOLLOWED BY{x=y,5} //b->y"
 
 
 def test_all_is_complete() -> None:
+    for name in twigcast.__all__:
+        assert getattr(twigcast, name) is not None
     modules = {name for _, name, _ in pkgutil.iter_modules(twigcast.__path__)}
-    public = {name for name in vars(twigcast) if not name.startswith("_")} - modules
-    assert public | {"__version__"} == set(twigcast.__all__)
+    own = {"annotations", "import_module", "TYPE_CHECKING", "Any"}
+    public = {name for name in dir(twigcast) if not name.startswith("_")} - modules - own
+    assert public | {"__version__"} == set(twigcast.__all__) == set(twigcast._MODULES)
+    # what a type checker sees is what one gets
+    tree = ast.parse(Path(str(twigcast.__file__)).read_text())
+    imported = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+    seen = {alias.name for one in imported if str(one.module).startswith("twigcast.") for alias in one.names}
+    assert seen == public
+    with pytest.raises(AttributeError, match="no attribute 'Brocker'"):
+        twigcast.Brocker  # noqa: B018
     assert twigcast.__all__ == sorted(twigcast.__all__, key=lambda name: (name.startswith("_"), name))
 
 

@@ -1,13 +1,23 @@
-"""Twigcast: a content-based publish/subscribe broker for XML, on Spark."""
+"""Twigcast: a content-based publish/subscribe broker for XML, on Spark.
 
-from twigcast import _kernel
-from twigcast.broker import Broker, Explanation, Match
-from twigcast.correlate.default import StateWarning
-from twigcast.engine import Engine, Subscription
-from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
-from twigcast.limits import Limits
-from twigcast.results import Selected
-from twigcast.subscription import Failure
+Names are imported when they are first used. The command line starts at once this way, and can be interrupted at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twigcast.broker import Broker, Explanation, Match
+    from twigcast.correlate.default import StateWarning
+    from twigcast.engine import Engine
+    from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+    from twigcast.limits import Limits
+    from twigcast.results import Selected
+    from twigcast.subscription import Failure, Subscription
+
+    __version__: str
 
 __all__ = [
     "Broker",
@@ -26,4 +36,32 @@ __all__ = [
     "__version__",
 ]
 
-__version__ = str(_kernel.__version__)
+_MODULES = {
+    "Broker": "broker",
+    "Engine": "engine",
+    "Explanation": "explain",
+    "Failure": "subscription",
+    "Limits": "limits",
+    "Match": "broker",
+    "MessageError": "errors",
+    "OptionError": "errors",
+    "QueryError": "errors",
+    "Selected": "results",
+    "StateWarning": "correlate.default",
+    "Subscription": "subscription",
+    "TwigcastError": "errors",
+    "__version__": "_kernel",
+}
+"""Where each public name is defined."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'twigcast' has no attribute {name!r}")
+    value = getattr(import_module(f"twigcast.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from twigcast.cli import COMMANDS
+from twigcast.store import Store
 
 
 def test_help_names_every_command(run: Any) -> None:
@@ -52,3 +55,44 @@ def test_a_full_disk_is_an_error(folder: Any, tmp_path: Path) -> None:
     command = f"{sys.executable} -m twigcast.cli match -s s.txt m.xml > /dev/full"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_an_interrupt_while_importing_leaves_no_trace(tmp_path: Path) -> None:
+    with (tmp_path / "s.jsonl").open("w") as lines:
+        for number in range(100_000):
+            lines.write(f'{{"id": "s{number}", "query": "/a[b = {number}]/c"}}\n')
+    command = [sys.executable, "-m", "twigcast", "import", "--store", "sqlite:///s.db", "s.jsonl"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
+        until = time.monotonic() + 60
+        while not (tmp_path / "s.db").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, noise = process.communicate(timeout=60)
+    assert process.returncode == 130 and noise.strip() == "", noise
+    with Store.open(f"sqlite:///{tmp_path}/s.db", create=False) as store:
+        assert len(store) == 0
+        store.subscribe("/a", id="s1")
+        assert len(store) == 1
+
+
+def test_whatever_an_interrupt_leads_to_is_an_interrupt(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries may turn it into an error of their own, and Python reports it where it cannot be raised."""
+
+    class Deleted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def interrupted(*_: object, **__: object) -> None:
+        Deleted()
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise ImportError("a library") from error
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("twigcast.cli.subscribe.opened", interrupted)
+    done = run("subscribe", "/a")
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+    assert signal.getsignal(signal.SIGINT) is before

@@ -63,7 +63,7 @@ def test_no_secret_is_needed_to_look(tmp_path: Path) -> None:
     file.write_text(text)
     assert "0 dead letters" in call(tmp_path, "list", "--format", "table").output
     assert "0 put back" in call(tmp_path, "redrive", "--all").output
-    ran = CliRunner().invoke(status, [str(file)])
+    ran = CliRunner().invoke(status, [str(file), "--format", "table"])
     assert ran.exit_code == 1 and "not run yet" in ran.output
     # What else is wrong is told, and so is a variable without which the state cannot be found.
     for wrong, words in (('[sinks.x]\nkind = "nope"\n', "sinks.x.kind"), ("", "NOT_SET_HERE")):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from keyword import iskeyword
 
@@ -101,37 +104,78 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The program. Exit status: as each command says; 2 for any mistake, 130 after Ctrl-C."""
-    sys.exit(_run())
+    """Run the program. Exit status: as each command says; 2 for any mistake, 130 after Ctrl-C."""
+    sys.exit(execute())
 
 
-def _run() -> int:
+class Interrupted(Exception):
+    """The user pressed Ctrl-C, and whatever came of that has ended."""
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn everything that an interrupt leads to into Interrupted.
+
+    An interrupt may come while a module is imported or a value is deleted: libraries then raise errors of their own, or
+    Python prints a traceback and goes on.
+    """
+    pressed = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def ignore(unraisable: sys.UnraisableHookArgs) -> None:
+        if not pressed:
+            report(unraisable)
+
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    report = sys.unraisablehook
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = ignore
+    try:
+        yield
+    except BaseException as error:
+        if pressed or isinstance(error, KeyboardInterrupt):
+            raise Interrupted from None
+        raise
+    finally:
+        if ours and signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = report
+
+
+def execute() -> int:
+    """Run the command line and return the exit status."""
     if sys.stdout is None:  # as `twigcast … >&-` leaves it
         click.echo("error: stdout is closed", err=True)
         return 2
     try:
-        result = cli.main(prog_name="twigcast", standalone_mode=False)
-        sys.stdout.flush()
+        with _interruptible():
+            result = cli.main(prog_name="twigcast", standalone_mode=False)
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
+    except (Interrupted, click.Abort):
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return 2
     except TwigcastError as error:
         click.echo(str(error), err=True)
         return 2
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
         _drop_output()
         return BROKEN_PIPE
     except (OSError, UnicodeError, OverflowError) as error:
-        # A full disk, a folder where a file should be, a name that is no text: the user's affair, not a bug's.
+        # A full disk, a folder where a file should be, a name that is not text: a mistake of the user, not of ours.
         click.echo(f"error: {error}", err=True)
         _drop_output()
         return 2
 
 
 def _drop_output() -> None:
-    """What could not be written is not tried again when Python flushes at exit."""
+    """Drop what could not be written, so that Python does not try again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,3 +1,3 @@
-from twigcast.cli import main
+from twigcast.__main__ import main
 
 main()
