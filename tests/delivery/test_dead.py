@@ -128,6 +128,12 @@ def test_mistakes(tmp_path: Path) -> None:
     commit(settings, 0, [], dead=[("bad", b"<")], stream="other")
     with Runner(pipeline(tmp_path, {"gone": {"kind": "stdout"}}, stream="other")) as runner:
         assert runner.drain()
+    for option, wrong, known in (
+        ("--reason", "bad-tags", "the reasons are: bad-tag"), ("--stream", "o", "the streams are: other, s"),
+        ("--sink", "x", "the sinks are: hook"),
+    ):  # fmt: skip
+        error = call(tmp_path, "redrive", "--all", option, wrong).exception
+        assert isinstance(error, OptionError) and error.code == f"no-such-{option[2:]}" and known in str(error.hint)
     error = call(tmp_path, "redrive", "--all").exception
     assert isinstance(error, OptionError) and "stream 'other'" in str(error) and "it has: s" in str(error)
 

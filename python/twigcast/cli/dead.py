@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from twigcast.cli.inputs import as_json
 from twigcast.cli.options import format_option
 from twigcast.cli.output import show as show_rows
 from twigcast.errors import OptionError
+from twigcast.times import iso
 
 if TYPE_CHECKING:
     from twigcast.config import Outline
@@ -105,6 +105,8 @@ def redrive(ids: tuple[int, ...], every: bool, config: Path, **filters: Any) -> 
     if ids and any(value is not None for value in filters.values()):
         raise click.UsageError("ids and options that choose do not go together")
     with _opened(config) as (settings, letters):
+        if every:
+            _check_filters(letters, settings, filters)
         found = (
             letters.letters(**filters) if every and letters else [_letters(letters, config).letter(id) for id in ids]
         )
@@ -133,8 +135,23 @@ def _put_back(letter: Letter, letters: DeadLetters, outbox: Any, settings: Outli
         return False
 
 
+def _check_filters(letters: DeadLetters | None, settings: Outline, filters: dict[str, Any]) -> None:
+    """Refuse a reason, stream or sink that is not there, rather than redrive nothing in silence."""
+    counts = {} if letters is None else letters.counts()
+    there = {
+        "reason": {cause.reason for cause in counts},
+        "stream": {cause.stream for cause in counts}.union(settings.streams),
+        "sink": {cause.sink for cause in counts if cause.sink}.union(settings.sinks),
+    }
+    for name, known in there.items():
+        wanted = filters[name]
+        if wanted is not None and wanted not in known:
+            hint = f"the {name}s are: {', '.join(sorted(known))}" if known else "there are no dead letters"
+            raise OptionError(f"no-such-{name}", f"no dead letter has the {name} {wanted!r}", hint=hint)
+
+
 def _check(found: list[Letter], settings: Outline) -> None:
-    """What has nowhere to go is told before anything moves."""
+    """Refuse dead letters that have nowhere to go, before anything moves."""
     for letter in found:
         if letter.kind == "subscription":
             continue
@@ -171,14 +188,10 @@ def _letters(letters: DeadLetters | None, config: Path) -> DeadLetters:
 
 def _row(letter: Letter) -> dict[str, Any]:
     row = {name: getattr(letter, name) for name in letter.__slots__}
-    row["time"] = None if letter.time is None else _moment(letter.time / 1e6)
-    row["created"] = _moment(letter.created)
-    row["redriven"] = None if letter.redriven is None else _moment(letter.redriven)
+    row["time"] = None if letter.time is None else iso(letter.time / 1e6)
+    row["created"] = iso(letter.created)
+    row["redriven"] = None if letter.redriven is None else iso(letter.redriven)
     return row
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def _what(row: dict[str, Any]) -> str:
