@@ -23,7 +23,7 @@ def test_demo(spark: SparkSession, tmp_path: Path) -> None:
     arguments = ["--out", str(out), "--messages", "62", "--subscriptions", "100"]
     ended = CliRunner().invoke(demo, arguments, catch_exceptions=False)
     assert ended.exit_code == 0 and not (out / "old").exists()
-    for word in ("messages", "subscriptions", "deliveries", "refused", "throughput", "Dead letters", str(out)):
+    for word in ("messages", "subscriptions", "deliveries", "dead letters", "throughput", "Dead letters", str(out)):
         assert word in ended.stdout
     assert "a transform: a new message" in ended.stdout and "<headlines>" in ended.stdout
     letters = DeadLetters(config.load(out / "pipeline.toml").state.dead)

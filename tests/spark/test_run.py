@@ -68,7 +68,7 @@ def test_killed_in_the_middle_and_restarted(inbox: Path, tmp_path: Path) -> None
     with (tmp_path / "subs.txt").open("a") as file:
         file.write("/b\n")
     status, printed, noise = finish(start(*arguments))
-    assert status == 2, noise  # there are rejects
+    assert status == 2, noise  # there are dead letters
     expected = [(f"{number:03}.xml", query) for number in range(300) if number % 30 for query in (1, 2)]
     assert pairs(out) == [*expected, ("new.xml", 2), ("new.xml", 4)]
     dead = read_lines(out / "dead")

@@ -38,13 +38,12 @@ Examples:
 
 @click.group(epilog=EPILOG)
 def dead() -> None:
-    """List, show and redrive dead letters: messages that were refused, deliveries and subscriptions that failed."""
+    """List, show and redrive dead letters: messages and deliveries that failed, and subscriptions that failed on some."""
 
 
 def _filters(command: F) -> F:
     kinds = click.Choice(["message", "delivery", "subscription"])
-    text = "Refused messages, failed deliveries, or failures of subscriptions, only."
-    command = click.option("--kind", type=kinds, help=text)(command)
+    command = click.option("--kind", type=kinds, help="Of this kind only.")(command)
     command = click.option("--reason", metavar="CODE", help="Of this reason only.")(command)
     command = click.option("--sink", metavar="NAME", help="Of this sink only.")(command)
     return click.option("--stream", metavar="NAME", help="Of this stream only.")(command)

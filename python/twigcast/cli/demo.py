@@ -154,7 +154,7 @@ class Show:
     def on_batch(self, progress: Progress) -> None:
         total = progress.total
         text = f"batch {progress.batch}: {total.messages:,} messages, {total.deliveries:,} deliveries"
-        self.display.advance(f"{text}, {total.rejects:,} refused, version {progress.version}", total.messages)
+        self.display.advance(f"{text}, {total.rejects:,} dead letters, version {progress.version}", total.messages)
         with self._arrived:
             self.batches.append(progress)
             self._arrived.notify_all()
@@ -280,7 +280,7 @@ def _report(console: Console, show: Show, settings: Pipeline) -> None:
         "bytes": f"{total.bytes:,}",
         "subscriptions": f"{show.batches[-1].subscriptions:,}",
         "deliveries": f"{total.deliveries:,}",
-        "refused": f"{total.rejects:,}",
+        "dead letters": f"{total.rejects:,}",
         "throughput": f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s",
         "time": f"{busy:.1f} s once Spark was up",
     }

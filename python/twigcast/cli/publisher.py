@@ -34,7 +34,7 @@ def publisher() -> None:
     type=click.Choice(["reject", "fallback", "trust"]),
     default="fallback",
     show_default=True,
-    help="A message that is not valid: into the dead letter, matched all the same, or not looked for.",
+    help="What becomes of a message that is not valid: a dead letter; matched all the same; or not checked.",
 )
 @click.option("--replace", is_flag=True, help="Put it in the place of the publisher with this id.")
 @store_option

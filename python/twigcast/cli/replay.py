@@ -85,7 +85,7 @@ def replay(
     with Signals() as signals:
         done = run(settings, wanted, start, on_batch)
     total = done.total
-    click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} refused")
+    click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} dead letters")
     if done.undelivered:
         raise undelivered(done.undelivered, file)
     if not done.ours:

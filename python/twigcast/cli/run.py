@@ -33,7 +33,7 @@ OUTBOX/matches/*.jsonl   {"message": …, "subscription": …}
 OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": …, "text": …, "original": …}
 \b
 Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder 0 something
-matched, 1 nothing did, 2 a message was refused or the run failed. Ctrl-C and SIGTERM are how a live run ends, in good
+matched, 1 nothing did, 2 there are dead letters or the run failed. Ctrl-C and SIGTERM are how a live run ends, in good
 order; with --once, or a second time, the status is 130 or 143. The next run goes on there in any case.
 """
 
@@ -183,19 +183,17 @@ def _run_folder(
 
 
 def summary(counts: Counts, seconds: float, outbox: Path) -> None:
-    """What a run did, for people."""
+    """Print what a run did, for people."""
     rate = f"{counts.messages / seconds:,.0f} messages/s" if seconds else "-"
     rows = {
         "messages": f"{counts.messages:,} ({counts.bytes / 1e6:,.1f} MB)",
         "matches": f"{counts.matches:,}",
-        "rejects": f"{counts.rejects:,}",
+        "dead letters": f"{counts.rejects:,}" + (f" ({outbox / 'dead'})" if counts.rejects or counts.failures else ""),
         "time": f"{seconds:.1f} s ({rate})",
         "results": f"{outbox / 'matches'}",
     }
     if counts.failures:
         rows["failures"] = f"{counts.failures:,} of single subscriptions"
-    if counts.rejects or counts.failures:
-        rows["dead letters"] = f"{outbox / 'dead'}"
     for name, value in rows.items():
         click.echo(f"{name:<13}{value}")
 
@@ -254,7 +252,7 @@ class Display:
         rate = progress.counts.messages / max(self.seconds - before, 1e-6)
         text = (
             f"batch {progress.batch}: {total.messages:,} messages, {rate:,.0f}/s, "
-            f"{total.matches:,} matches, {total.rejects:,} rejects"
+            f"{total.matches:,} matches, {total.rejects:,} dead letters"
         )
         self.advance(text, total.messages)
 

@@ -159,7 +159,7 @@ class PublisherSettings(Section):
 
     schema_file: LocalPath = Field(alias="schema")
     on_invalid: Literal["reject", "fallback", "trust"] = "fallback"
-    """A message that is not valid: into the dead letter, matched without the schema's help, or not looked for."""
+    """What becomes of an invalid message: a dead letter; matched without the schema; not checked."""
 
     @field_validator("schema_file")
     @classmethod

@@ -16,7 +16,7 @@ class Sink(Section):
     """What every sink has. While a sink fails, its deliveries wait, and the other sinks go on."""
 
     max_age: Duration = 3 * 86400
-    """Deliveries that could not be made for so long go to the dead letter."""
+    """Deliveries that could not be made for so long become dead letters."""
     backoff: Duration = 1
     """The first pause after a failure; it doubles, with jitter, up to ``max_backoff``."""
     max_backoff: Duration = 300

@@ -199,7 +199,7 @@ class DeadLetters:
             raise OptionError("not-redrivable", text, hint=hint)
         original = self.original(letter.id)
         if original is None:
-            text = f"dead letter {letter.id} has no content: the message was refused unread"
+            text = f"dead letter {letter.id} has no content: the message was never read"
             raise OptionError("no-content", text, hint="send it again from where it came")
         if letter.kind == "message":
             folder = inbox / str(letter.stream)
