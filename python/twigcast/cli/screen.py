@@ -68,23 +68,25 @@ class Onlooker:
 
     def on_end(self, run: Run) -> None:
         """Look at the run for the last time."""
-        from twigcast.spark.watch import status_of
-
         with self._looking:
             self._run = None
             with suppress(OSError, sqlite3.Error):
-                self.last = status_of(run, running=False)
+                self.last = _status(run, running=False)
 
     def tick(self, found: dict[str, Any] | None) -> None:
         """Show the status of the run, or, before it has started, what is being done."""
 
     def _loop(self) -> None:
-        from twigcast.spark.watch import status_of
-
         while not self._ended.wait(EVERY):
             # A full disk is reported by those who must write.
             with self._looking, suppress(OSError, sqlite3.Error):
-                self.tick(None if self._run is None else status_of(self._run, running=True))
+                self.tick(None if self._run is None else _status(self._run, running=True))
+
+
+def _status(run: Run, running: bool) -> dict[str, Any]:
+    from twigcast.spark import watch  # where there is a run, it has been imported
+
+    return watch.status_of(run, running)
 
 
 class Screen(Onlooker):
