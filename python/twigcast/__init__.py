@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from twigcast.correlate.default import StateWarning
     from twigcast.engine import Engine
     from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+    from twigcast.failures import Failure
     from twigcast.limits import Limits
     from twigcast.results import Selected
-    from twigcast.subscription import Failure, Subscription
+    from twigcast.subscription import Subscription
 
     __version__: str
 
@@ -40,7 +41,7 @@ _MODULES = {
     "Broker": "broker",
     "Engine": "engine",
     "Explanation": "explain",
-    "Failure": "subscription",
+    "Failure": "failures",
     "Limits": "limits",
     "Match": "broker",
     "MessageError": "errors",

@@ -38,7 +38,7 @@ Examples:
 
 @click.group(epilog=EPILOG)
 def dead() -> None:
-    """List, show and redrive dead letters: messages and deliveries that failed, and subscriptions that failed on some."""
+    """List, show and redrive dead letters: messages, deliveries and subscriptions that failed."""
 
 
 def _filters(command: F) -> F:

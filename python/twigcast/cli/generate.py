@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.cli.options import OneOf
+from twigcast.cli.progress import Progress
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.workload.documents import DocumentGenerator, Repeats
 from twigcast.workload.queries import QueryGenerator, QuerySettings
@@ -124,7 +125,10 @@ def documents(
     width = len(str(count))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    for number, document in enumerate(generator.documents(count), start=1):
+    # A line of progress would mix with documents on the same terminal.
+    shown = out is not None or not sys.stdout.isatty()
+    made = generator.documents(count)
+    for number, document in enumerate(Progress(count, "documents").over(made) if shown else made, start=1):
         if out is not None:
             (out / f"{number:0{width}d}.xml").write_bytes(document)
         else:
@@ -176,7 +180,7 @@ def queries(
     """Path queries after YFilter's generator: random walks over the DTD. One query per line."""
     generator = QueryGenerator(_dtd(dtd, vocabulary), QuerySettings(**settings), root=root, prefix=prefix)
     # All of them first: where there are not enough, a file cut short would pass for a whole one.
-    text = "".join(f"{query}\n" for query in list(generator.queries(count)))
+    text = "".join(f"{query}\n" for query in list(Progress(count, "queries").over(generator.queries(count))))
     if out is not None:
         out.write_text(text, encoding="utf-8")
     else:

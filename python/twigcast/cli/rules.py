@@ -9,6 +9,7 @@ import click
 
 from twigcast.cli.inputs import as_json
 from twigcast.cli.options import namespace_options
+from twigcast.cli.progress import working
 from twigcast.cli.queries import warn_of_never
 from twigcast.cli.relational import database_options, enter, must_exist, read_filters, register, stays
 from twigcast.errors import OptionError
@@ -64,7 +65,8 @@ def load(
     engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
     try:
         register(engine, references)
-        enter(engine, file, file.subscriptions)
+        with working(f"loading {len(file.subscriptions):,} subscriptions"):
+            enter(engine, file, file.subscriptions)
         warn_of_never(file, dict(namespaces))
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
     finally:

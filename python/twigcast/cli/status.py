@@ -136,7 +136,7 @@ def failures_of(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def place_of(letter: dict[str, Any]) -> str:
-    """Return where dead letters were made: a sink, or the stream of a message or of a subscription that failed on it."""
+    """Return where dead letters were made: at a sink, on a stream, or by subscriptions on a stream."""
     if letter["kind"] == "subscription":
         return f"subscriptions on {letter['stream']}"
     return f"sink {letter['sink']}" if letter["sink"] else f"stream {letter['stream']}"

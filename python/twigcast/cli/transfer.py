@@ -10,6 +10,7 @@ from typing import BinaryIO
 import click
 
 from twigcast.cli.configuration import opened, store_option
+from twigcast.cli.progress import Progress
 from twigcast.cli.queries import allow_never_option
 from twigcast.errors import OptionError
 from twigcast.subscriptions import SHOWN
@@ -49,6 +50,8 @@ def import_(
     """
     from twigcast.store import Imported, import_jsonl
 
+    progress = Progress(None, "lines")
+
     def take_in(lines: BinaryIO) -> Imported:
         with opened(url, create=True) as store:
             return import_jsonl(
@@ -58,7 +61,7 @@ def import_(
                 replace=replace,
                 add_subscribers=add_subscribers,
                 allow_never=allow_never,
-                on_progress=_progress if sys.stderr.isatty() else None,
+                on_progress=lambda lines: progress.advance(lines - progress.done),
             )
 
     try:
@@ -69,8 +72,7 @@ def import_(
                 done = take_in(lines)
     except OSError as error:
         raise OptionError("unreadable", f"{file}: {error.strerror}") from error
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+    progress.clear()
     for line, why in done.never_lines[:SHOWN]:
         click.echo(f"{file}:{line}: {why}", err=True)
     if done.never > SHOWN:
@@ -82,10 +84,6 @@ def import_(
     told += [f"{done.never:,} left out that never match (--allow-never-matches stores them)"] if done.never else []
     click.echo(f"{', '.join(told)}; version {done.version}", err=True)
     ctx.exit(1 if done.never else 0)
-
-
-def _progress(lines: int) -> None:
-    click.echo(f"\r\x1b[K{lines:,} lines read", err=True, nl=False)
 
 
 @click.command(
