@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from twigcast.broker import Broker, Explanation, Match
     from twigcast.correlate.default import StateWarning
     from twigcast.engine import Engine
-    from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+    from twigcast.errors import MessageError, OptionError, QueryError, SubscriptionError, TwigcastError
     from twigcast.failures import Failure
     from twigcast.limits import Limits
     from twigcast.results import Selected
@@ -33,6 +33,7 @@ __all__ = [
     "Selected",
     "StateWarning",
     "Subscription",
+    "SubscriptionError",
     "TwigcastError",
     "__version__",
 ]
@@ -50,6 +51,7 @@ _MODULES = {
     "Selected": "results",
     "StateWarning": "correlate.default",
     "Subscription": "subscription",
+    "SubscriptionError": "errors",
     "TwigcastError": "errors",
     "__version__": "_kernel",
 }
