@@ -17,7 +17,7 @@ from pipeline_files import Site
 from pyspark.sql import SparkSession
 
 from twigcast.cli.status import line_of, status, summary_of
-from twigcast.spark import Run
+from twigcast.spark.pipeline import Run
 from twigcast.spark.watch import Observers, status_of
 
 HOOK = """
@@ -75,18 +75,18 @@ def test_failures_and_missing_subscriptions_are_visible(
             assert found["started"].endswith("Z") and found["streams"]["in"]["at"].endswith("Z")
             letters = {(one["kind"], one["stream"], one["sink"], one["reason"]) for one in found["dead_letters"]}
             assert letters == {
-                ("message", "in", "", "unclosed-tag"), ("delivery", "in", "hooks", "webhook-attempts"),
+                ("message", "in", "", "unclosed-element"), ("delivery", "in", "hooks", "webhook-attempts"),
             }  # fmt: skip
             wait_for(lambda: line_of(status_of(run, True), 0).startswith("waiting for messages: 3 messages"), 60)
             line = line_of(status_of(run, True), 0)
-            assert "2 dead letters (sink hooks: webhook-attempts 1; stream in: unclosed-tag 1)" in line, line
+            assert "2 dead letters (sink hooks: webhook-attempts 1; stream in: unclosed-element 1)" in line, line
             assert "hooks: 2 failed deliveries" in line
             with urllib.request.urlopen(f"http://127.0.0.1:{observers._metrics.port}/metrics", timeout=10) as read:
                 metrics = read.read().decode()
             for words in (
                 'twigcast_deliveries_failed_total{sink="hooks"} 2.0',
                 'twigcast_deliveries_failed_total{sink="files"} 0.0',
-                'letters_total{kind="message",reason="unclosed-tag",sink="",stream="in"} 1.0',
+                'letters_total{kind="message",reason="unclosed-element",sink="",stream="in"} 1.0',
                 'letters_total{kind="delivery",reason="webhook-attempts",sink="hooks",stream="in"} 1.0',
                 "twigcast_subscriptions 1.0",
             ):

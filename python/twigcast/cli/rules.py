@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from twigcast.cli.inputs import as_json
-from twigcast.cli.options import namespace_options
+from twigcast.cli.options import format_option, namespace_options
+from twigcast.cli.output import show
 from twigcast.cli.progress import working
 from twigcast.cli.queries import warn_of_never
 from twigcast.cli.relational import database_options, enter, must_exist, read_filters, register, stays
@@ -75,12 +75,13 @@ def load(
 
 @rules.command("list")
 @_database
-def list_(database: str) -> None:
-    """Print the subscriptions as JSON Lines, in the order in which they came."""
+@format_option("jsonl", "table")
+def list_(database: str, format: str) -> None:
+    """List the subscriptions, in the order in which they came."""
     engine = _open(database)
     try:
-        for s in engine.subscriptions():
-            click.echo(as_json(as_object(asdict(s))))
+        rows = (as_object(asdict(s)) for s in engine.subscriptions())
+        show(format, rows, ("id", "query", "namespaces", "default_namespace", "dialect"), "subscriptions")
     finally:
         engine.close()
 
@@ -101,11 +102,12 @@ def delete(database: str, ids: tuple[str, ...]) -> None:
 
 @rules.command()
 @_database
-def gc(database: str) -> None:
-    """Delete paths and other entries that no subscription uses any more."""
+@format_option("jsonl", "table")
+def gc(database: str, format: str) -> None:
+    """Delete paths and other entries that no subscription uses any more, and list how many there were."""
     engine = _open(database)
     try:
-        for table, count in engine.gc().items():
-            click.echo(f"{table:<22}{count:>10,}")
+        rows = [{"table": table, "deleted": count} for table, count in engine.gc().items()]
+        show(format, rows, ("table", "deleted"), "tables")
     finally:
         engine.close()
