@@ -34,7 +34,7 @@ OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": 
 \b
 Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder 0 something
 matched, 1 nothing did, 2 there are dead letters or the run failed. Ctrl-C and SIGTERM are how a live run ends, in good
-order; with --once, or a second time, the status is 130 or 143. The next run goes on there in any case.
+order; with --once, while Spark starts, or a second time, the status is 130 or 143. The next run goes on there.
 """
 
 PLAIN_EVERY = 5.0
