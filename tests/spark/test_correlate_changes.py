@@ -158,9 +158,10 @@ import os, signal
 from twigcast.delivery.log import Log
 commit = Log.commit
 def commit_and_die(log, *arguments):
-    commit(log, *arguments)
+    counts = commit(log, *arguments)
     if log.stream == "correlations":
         os.kill(os.getpid(), signal.SIGKILL)
+    return counts
 Log.commit = commit_and_die
 from twigcast.cli import main
 main()
