@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from time import time as clock
 from typing import Any
 
 import pytest
@@ -75,7 +76,9 @@ def test_explain_tells_the_path_and_who_shares_it() -> None:
     assert broker.publish(b"<a><b/></a>") != []
 
 
-@pytest.mark.parametrize("options", [{"lateness": -1}, {"max_state_bytes": -1}, {"max_state_bytes": "1 GB"}])
+@pytest.mark.parametrize(
+    "options", [{"lateness": -1}, {"max_ahead": -1}, {"max_state_bytes": -1}, {"max_state_bytes": "1 GB"}]
+)
 def test_settings_of_correlations_that_mean_nothing(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         Broker(**options)
@@ -152,3 +155,16 @@ def test_a_correlation_that_keeps_failing_is_paused(monkeypatch: pytest.MonkeyPa
     broker.resume("pair")
     assert broker.publish(b"<m><a>1</a></m>", time=7, stream="S") == []
     assert len(broker.publish(b"<m><b>1</b></m>", time=8, stream="S")) == 1
+
+
+def test_a_time_far_ahead_of_the_clock_is_refused() -> None:
+    broker = Broker(max_ahead=3600)
+    broker.subscribe("S/a->x JOIN{x = y, 10 s} S/b->y", id="q")
+    now = clock()
+    broker.publish(b"<a>1</a>", stream="S", time=now)
+    for ahead in (now + 3700, "9999-01-01T00:00:00Z", 10**12):
+        with pytest.raises(MessageError, match="time-ahead"):
+            broker.publish(b"<a>1</a>", stream="S", time=ahead)
+    broker.publish(b"<a>1</a>", stream="S", time="0001-01-01T00:00:00Z")
+    assert len(broker.publish(b"<b>1</b>", stream="S", time=now + 5)) == 1, "the later message is not late"
+    assert Broker().publish(b"<a/>", time=10**12) == []  # times need not be those of the clock

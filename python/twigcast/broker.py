@@ -94,6 +94,7 @@ class Broker:
         strategy: str = "default",
         lateness: float | None = None,
         max_state_bytes: int = MAX_BYTES,
+        max_ahead: float | None = None,
         engine: str = "automaton",
         database: str | None = None,
         plan: str | None = None,
@@ -102,7 +103,9 @@ class Broker:
         **plans: Any,
     ) -> None:
         """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
-        are for correlations: see ``twigcast.correlate.engine``.
+        are for correlations: see ``twigcast.correlate.engine``. Where messages come from others who set their times,
+        ``max_ahead`` (in seconds) bounds how far a time may be ahead of the clock: one message from the far future
+        would make all later ones late. Without it there is no bound, since times need not be those of the clock.
 
         ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
         ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
@@ -137,6 +140,9 @@ class Broker:
             max_bytes=max_state_bytes,
             limits=limits,
         )
+        self._max_ahead = None if max_ahead is None else event_time(max_ahead)
+        if self._max_ahead is not None and self._max_ahead < 0:
+            raise OptionError("bad-max-ahead", f"max_ahead must not be negative: {max_ahead}")
         # filters and transforms that read one stream only
         self._streams: dict[str, Engine] = {}
         self._subscribers: dict[SubscriptionId, str] = {}
@@ -368,6 +374,7 @@ class Broker:
             raise OptionError("bad-failures", f"failures is a list, not {type(failures).__name__}")
         if id is not None and not is_id(id):
             raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
+        at = None if time is None else self._checked(event_time(time))
         number = next(self._published)
         message = number if id is None else id
         failed: list[Failure] = []
@@ -376,8 +383,7 @@ class Broker:
         if stream is not None and stream in self._streams:
             found += [(message, one) for one in self._streams[stream].select(xml, failures=failed)]
         if len(self.correlations):
-            at = self._now() if time is None else event_time(time)
-            outcome = self._correlate(xml, message, at, stream or "", failed)
+            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed)
             found += [(message, one) for one in outcome.results]
             for made in outcome.derived:
                 if made.stream in self._streams:
@@ -431,6 +437,13 @@ class Broker:
             return Match(message, id, of, complete=payload is not None, payload=payload, messages=found.messages)
         of = self._subscribers.get(found.id)
         return Match(message, found.id, of, found.nodes, found.fragments, found.complete, found.payload)
+
+    def _checked(self, time: int) -> int:
+        """Return the time, or raise a MessageError if it is too far ahead of the clock."""
+        if self._max_ahead is not None and time > time_ns() // 1000 + self._max_ahead:
+            text = f"the time of the message is more than max_ahead ({self._max_ahead / 1e6:g} s) ahead of the clock"
+            raise MessageError("time-ahead", text, line=0, column=0, offset=0)
+        return time
 
     def _now(self) -> int:
         """Later than the last time, so that what is published later also happened later."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from twigcast.cli.inputs import Message, Unreadable, expand, read
+
 MODES = ["trie", "nfa", "fsm-per-query"]
 
 
@@ -176,6 +178,27 @@ def test_names_that_are_not_utf8(run: Any, folder: Any, tmp_path: Path) -> None:
         pytest.skip("this file system takes UTF-8 names only")
     done = run("match", "-s", "s.txt", "in")
     assert {name for name, _ in pairs(done.stdout)} == {"in/é.xml", "in/\udcff.xml"}
+
+
+def test_links_in_a_folder_are_skipped(run: Any, folder: Any, tmp_path: Path) -> None:
+    folder({"s.txt": "/a", "in/1.xml": "<a/>", "in/sub/2.xml": "<a/>", "other/3.xml": "<a/>"})
+    (tmp_path / "in" / "3.xml").symlink_to(tmp_path / "other" / "3.xml")
+    (tmp_path / "in" / "sub" / "loop").symlink_to(tmp_path / "in")
+    done = run("match", "-s", "s.txt", "in")
+    assert pairs(done.stdout) == [("in/1.xml", 1), ("in/sub/2.xml", 1)]
+    assert "warning: in: skipped 2 symbolic links; name them on the command line to read them" in done.stderr
+    assert pairs(run("match", "-s", "s.txt", "in/3.xml").stdout) == [("in/3.xml", 1)]
+
+
+def test_a_link_that_takes_the_place_of_a_listed_file(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.xml").write_text("<a/>")
+    (tmp_path / "secret").write_text("secret")
+    [name] = expand([str(tmp_path / "in")])
+    (tmp_path / "in" / "1.xml").unlink()
+    (tmp_path / "in" / "1.xml").symlink_to(tmp_path / "secret")
+    assert isinstance(next(read([name])), Unreadable)
+    assert isinstance(next(read([str(tmp_path / "in" / "1.xml")])), Message)
 
 
 def test_more_messages_than_a_batch(run: Any, folder: Any) -> None:

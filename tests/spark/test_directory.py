@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from spark_results import pairs, read_lines
 
 from twigcast.engine import Engine
-from twigcast.errors import MessageError, OptionError, TwigcastError
+from twigcast.errors import OptionError, StateDamaged, TwigcastError
 from twigcast.spark.inbox import Progress, run_directory
 from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources import directory
 
 
 @pytest.fixture
@@ -82,7 +81,7 @@ def test_names_kinds_and_rejects(spark: SparkSession, engine: Engine, tmp_path: 
     assert dead["large.xml"]["original"] is None
     assert dead["torn.gz"]["reason"] == "bad-gzip"
     assert (total.messages, total.matches, total.rejects) == (len(good) + 7, len(good), 7)
-    assert seen[-1].total == total and not seen[-1].replayed
+    assert seen[-1].total == total
 
 
 def test_restart_takes_what_is_new_and_the_subscriptions_of_the_day(
@@ -133,7 +132,7 @@ def test_a_batch_cut_short_is_neither_lost_nor_doubled(
             run_directory(inbox, out, engine, once=True, spark=spark)
     seen: list[Progress] = []
     run_directory(inbox, out, engine, once=True, spark=spark, on_batch=seen.append)
-    assert [progress.replayed for progress in seen] == [moment != "before-ledger"]
+    assert len(seen) == (moment == "before-ledger")
     assert pairs(out) == [(f"{n:02}.xml", query) for n in range(40) if n % 4 for query in (1, 2, 3)]
     assert sorted(line["message"] for line in read_lines(out / "dead")) == [f"{n:02}.xml" for n in range(0, 40, 4)]
     assert not list((out / "_checkpoint" / "staging").glob("*/*"))
@@ -157,10 +156,7 @@ def test_live_run_sees_files_as_they_appear_and_stops_when_told(
         stop.set()
 
     threading.Thread(target=stop_when_seen).start()
-    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    before = spark.conf.get(threshold)
     total = run_directory(inbox, out, engine, interval=0.1, spark=spark, on_batch=on_batch, stop=stop)
-    assert spark.conf.get(threshold) == before
     assert total.messages == 2
     assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
 
@@ -178,28 +174,6 @@ def test_stopped_between_batches_that_follow_each_other_at_once(
     rest = run_directory(inbox, out, engine, once=True, spark=spark)
     assert first.messages + rest.messages == 12
     assert pairs(out) == [(f"{number:02}.xml", 1) for number in range(12)]
-
-
-def test_many_batches_with_an_empty_file_each(spark: SparkSession, engine: Engine, inbox: Path, tmp_path: Path) -> None:
-    """Spark merges its log every ten batches, and a crash may shift its numbering against that of the batches."""
-    for number in range(24):
-        put(inbox, f"{number:02}.xml", "<a/>" if number % 2 else "")
-        os.utime(inbox / f"{number:02}.xml", (1e9 + number, 1e9 + number))
-    out = tmp_path / "out"
-    run_directory(inbox, out, engine, once=True, spark=spark, max_files=2)
-    # The crash: the source has recorded the next files, the query has not recorded its batch.
-    log = out / "_checkpoint" / "spark" / "sources" / "0" / "12"
-    put(inbox, "24.xml", "")
-    stamp = (inbox / "24.xml").stat().st_mtime_ns // 1_000_000
-    entry = {"path": (inbox / "24.xml").as_uri(), "timestamp": stamp, "batchId": 12}
-    log.write_text("v1\n" + json.dumps(entry, separators=(",", ":")))
-    put(inbox, "25.xml", "")
-    run_directory(inbox, out, engine, once=True, spark=spark, max_files=2)
-    put(inbox, "26.xml", "")
-    run_directory(inbox, out, engine, once=True, spark=spark, max_files=2)
-    assert pairs(out) == [(f"{number:02}.xml", 1) for number in range(1, 24, 2)]
-    dead = sorted(line["message"] for line in read_lines(out / "dead"))
-    assert dead == [f"{number:02}.xml" for number in [*range(0, 24, 2), 24, 25, 26]]
 
 
 def test_a_failing_batch_is_reported_in_words(
@@ -222,25 +196,15 @@ def test_a_jvm_that_dies_is_reported_in_words(
     spark: SparkSession, engine: Engine, inbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from py4j.protocol import Py4JNetworkError
-    from pyspark.sql.streaming.query import StreamingQuery
 
-    def gone(self: StreamingQuery, timeout: float) -> bool:
+    def gone(*_: Any) -> None:
         raise Py4JNetworkError("Answer from Java side is empty")
 
-    monkeypatch.setattr(StreamingQuery, "awaitTermination", gone)
+    put(inbox, "1.xml", "<a/>")
+    monkeypatch.setattr(SparkSession, "createDataFrame", gone)
     with pytest.raises(TwigcastError, match="Answer from Java side is empty") as caught:
         run_directory(inbox, tmp_path / "out", engine, once=True, spark=spark)
     assert caught.value.code == "spark-died"
-
-
-def test_messages_as_a_dataframe(spark: SparkSession, inbox: Path, tmp_path: Path) -> None:
-    put(inbox, "x/1.xml", "<a/>")
-    put(inbox, "2.txt", "not asked for")
-    frame = directory.messages(spark, inbox, glob="*.xml")
-    rows: list[Any] = []
-    query = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect())).trigger(availableNow=True)
-    query.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
-    assert [(row["id"], bytes(row["xml"])) for row in rows] == [("x/1.xml", b"<a/>")]
 
 
 # Wrong inputs are refused before Spark starts.
@@ -288,24 +252,18 @@ def test_results_without_their_state(inbox: Path, tmp_path: Path) -> None:
     assert refused(inbox, tmp_path / "out").code == "outbox-damaged"
     state = tmp_path / "out" / "_checkpoint"
     (state / "batch.json").write_text(json.dumps({"batch": 3, "counts": {}, "moves": []}))
-    assert refused(inbox, tmp_path / "out").code == "outbox-damaged"
+    with pytest.raises(StateDamaged, match=r"listing\.db is missing"):
+        run_directory(inbox, tmp_path / "out", Engine(), once=True)
+    (state / "batch.json").write_bytes(b"")
+    with pytest.raises(StateDamaged, match=r"batch\.json cannot be read"):
+        run_directory(inbox, tmp_path / "out", Engine(), once=True)
 
 
-def test_reading_one_file(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"12345")
-    assert directory.read_file(str(tmp_path / "x"), 5) == b"12345"
-    with pytest.raises(MessageError, match="5 bytes, the limit is 4"):
-        directory.read_file(str(tmp_path / "x"), 4)
-    with pytest.raises(MessageError, match="No such file"):
-        directory.read_file(str(tmp_path / "y"), 4)
-    with pytest.raises(MessageError, match="irectory"):
-        directory.read_file(str(tmp_path), 4)
-    assert directory.unpack(gzip.compress(b"12345"), 5) == b"12345"
-    with pytest.raises(MessageError, match="more than 4 bytes"):
-        directory.unpack(gzip.compress(b"12345"), 4)
-
-
-def test_names_the_jvm_cannot_have(tmp_path: Path) -> None:
-    (tmp_path / "fine.xml").touch()
-    os.close(os.open(os.fsencode(tmp_path) + b"/\xff.xml", os.O_CREAT))
-    assert directory.unnameable(tmp_path) == 1
+def test_inbox_and_outbox_move_together(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    put(site / "in", "1.xml", "<a/>")
+    assert run_directory(site / "in", site / "out", engine, once=True, spark=spark).messages == 1
+    moved = site.rename(tmp_path / "elsewhere")
+    put(moved / "in", "2.xml", "<a/>")
+    assert run_directory(moved / "in", moved / "out", engine, once=True, spark=spark).messages == 1
+    assert pairs(moved / "out") == [("1.xml", 1), ("2.xml", 1)]

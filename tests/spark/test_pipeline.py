@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 import time
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from twigcast.cli.replay import replay as replay_command
 from twigcast.cli.status import status as status_command
 from twigcast.delivery.dead import DeadLetters
-from twigcast.errors import OptionError, TwigcastError
+from twigcast.errors import OptionError, StateDamaged, TwigcastError
 from twigcast.spark.pipeline import Progress, Run, Watch
 from twigcast.spark.watch import Observers
 from twigcast.store import PublisherRecord, import_jsonl
@@ -246,30 +245,12 @@ def test_a_replay_of_no_time_at_all(tmp_path: Path, since: str, until: str) -> N
         CliRunner().invoke(replay_command, [str(site.file), "--since", since, "--until", until], catch_exceptions=False)
 
 
-def test_names_that_spark_cannot_see_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Started(Exception):
-        pass
-
-    def no_spark() -> SparkSession:
-        raise Started
-
-    site = Site(tmp_path)
-    site.put("fine.xml", "<a/>")
-    with pytest.raises(Started):
-        Run(site.settings, spark=no_spark)()
-    assert not caplog.records
-    (site.inbox / os.fsdecode(b"\xff.xml")).write_bytes(b"<a/>")
-    with pytest.raises(Started):
-        Run(site.settings, spark=no_spark)()
-    assert "stream 'in': 1 file names are not UTF-8" in caplog.text
-
-
 def test_half_a_state_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.put("1.xml", "<a/>")
     run_once(site, spark)
     shutil.rmtree(site.settings.state.checkpoints)
-    with pytest.raises(OptionError, match="only a part"):
+    with pytest.raises(StateDamaged, match=r"listing\.db is missing"):
         run_once(site, spark)
 
 

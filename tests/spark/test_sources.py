@@ -26,7 +26,7 @@ def rows_of(spark: SparkSession, tmp_path: Path, **stream: Any) -> dict[str, Row
     def each(batch: Any, number: int) -> None:
         found.update((row.message, row) for row in batch.collect())
 
-    messages = read(spark, stream)
+    messages = read(spark, stream, state=tmp_path / "state")
     query = messages.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()
     return found
@@ -84,7 +84,7 @@ def test_records(spark: SparkSession, tmp_path: Path) -> None:
     assert b'xmlns:p="urn:p"' in found["a.xml#2"].xml and b'id="2"' in found["a.xml#2"].xml
     assert found["broken.xml"].error.line == 1 and found["broken.xml"].xml == b"<all><o/>"
     with pytest.raises(OptionError, match="does not name"):
-        read(spark, {"source": "directory", "path": str(inbox), "messages": "records", "record": "o["})
+        read(spark, {"source": "directory", "path": str(inbox), "messages": "records", "record": "o["}, state=tmp_path)
 
 
 def test_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -179,6 +179,7 @@ def test_socket_and_rate(spark: SparkSession, tmp_path: Path) -> None:
     ("stream", "error"),
     [
         ({"source": "directory", "path": "/nowhere/at/all"}, OptionError),
+        ({"source": "directory", "path": "."}, OptionError),
         ({"source": "directory", "path": "s3a://bucket/in"}, OptionError),
         ({"source": "carrier-pigeon"}, OptionError),
         ({"source": "rate", "time": "count(/a)"}, OptionError),

@@ -28,11 +28,16 @@ class Message:
     data: bytes
 
 
-def expand(arguments: Iterable[str]) -> Iterator[str | Unreadable]:
-    """Names of messages in the order given; a folder stands for its files, by name, folders below it in their place.
+class Listed(str):
+    """The name of a file that was found in a folder: should it be a link by the time it is opened, it is refused."""
 
-    In a folder, hidden files and folders (``.name``) and what is not a regular file are passed over, and links to
-    folders are not followed. What is named on the command line is taken whatever it is.
+
+def expand(arguments: Iterable[str]) -> Iterator[str | Unreadable]:
+    """Yield names of messages in the order given; a folder stands for its files and those of the folders below it.
+
+    In a folder, hidden files and folders (``.name``) and what is not a regular file are passed over. Symbolic links,
+    which could lead anywhere, are skipped and counted in a warning. What is named on the command line is taken
+    whatever it is.
     """
     for argument in arguments:
         if argument != "-" and Path(argument).is_dir():
@@ -42,11 +47,12 @@ def expand(arguments: Iterable[str]) -> Iterator[str | Unreadable]:
 
 
 def _walk(top: str) -> Iterator[str | Unreadable]:
-    todo = [top]
+    todo: list[tuple[str, bool]] = [(top, True)]
+    links = 0
     while todo:
-        name = todo.pop()
-        if not Path(name).is_dir():
-            yield name
+        name, is_folder = todo.pop()
+        if not is_folder:
+            yield Listed(name)
             continue
         try:
             with os.scandir(name) as entries:
@@ -54,20 +60,35 @@ def _walk(top: str) -> Iterator[str | Unreadable]:
         except OSError as error:
             yield Unreadable(name, error.strerror or str(error))
             continue
-        todo += [e.path for e in reversed(found) if e.is_file() or e.is_dir(follow_symlinks=False)]
+        links += sum(e.is_symlink() for e in found)
+        kinds = ((e, e.is_dir(follow_symlinks=False)) for e in reversed(found))
+        todo += [(e.path, folder) for e, folder in kinds if folder or e.is_file(follow_symlinks=False)]
+    if links:
+        text = (
+            f"warning: {printable(top)}: skipped {links:,} symbolic links; name them on the command line to read them"
+        )
+        print(text, file=sys.stderr)
 
 
 def read(names: Iterable[str | Unreadable]) -> Iterator[Message | Unreadable]:
+    """Yield the content of each file, or why it cannot be read."""
     for name in names:
         if isinstance(name, Unreadable):
             yield name
             continue
         try:
-            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+            data = sys.stdin.buffer.read() if name == "-" else _content(name)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             yield Unreadable(name, getattr(error, "strerror", None) or str(error))
         else:
             yield Message(name, data)
+
+
+def _content(name: str) -> bytes:
+    if not isinstance(name, Listed):
+        return Path(name).read_bytes()
+    with open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
+        return file.read()
 
 
 def batches(messages: Iterable[Message | Unreadable]) -> Iterator[list[Message | Unreadable]]:

@@ -146,16 +146,12 @@ def _run_folder(
 
     from twigcast.spark import session
     from twigcast.spark.inbox import MAX_FILES, run_directory
-    from twigcast.spark.sources.directory import check_inbox, unnameable
     from twigcast.subscriptions import compile_file
 
     screen = Console(stderr=True)
     file = read_file(subscriptions)
     engine = compile_file(file, namespaces=namespaces, limits=limits_from(limits))
     warn_of_never(file, namespaces)
-    skipped = unnameable(check_inbox(inbox))
-    if skipped:
-        click.echo(f"warning: {skipped} file names are not UTF-8; Spark does not see such files", err=True)
     stop = threading.Event()
     with (
         Display(screen, f"starting Spark, {len(engine):,} subscriptions") as display,
@@ -244,8 +240,6 @@ class Display:
             self._plain(text)
 
     def on_batch(self, progress: Progress) -> None:
-        if progress.replayed:
-            return
         before, self.seconds = self.seconds, time.monotonic() - self._began
         total = progress.total
         self.first = self.first or (total.messages, self.seconds)

@@ -223,6 +223,9 @@ class Pipeline(Section):
         for name, sink in self.sinks.items():
             if isinstance(sink, (DirectorySink, ParquetSink)):
                 written["sinks", name, "path"] = sink.path
+        for name, stream in self.streams.items():
+            if isinstance(stream, Directory) and stream.move_to is not None:
+                written["streams", name, "move_to"] = stream.move_to
         found: list[tuple[tuple[str | int, ...], str]] = []
         for name, stream in self.streams.items():
             inbox = Path(stream.path) if isinstance(stream, (Directory, Table)) and "://" not in stream.path else None

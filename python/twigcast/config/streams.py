@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from twigcast.config.values import (
     Count,
     Duration,
+    LocalPath,
     Location,
     Name,
     Options,
@@ -59,6 +60,24 @@ class Directory(Stream):
     record: str | None = None
     max_files: Count = 5_000
     """Most files of one micro-batch."""
+    follow_links: bool = False
+    """Follow symbolic links whose targets lie in the folder; others are always skipped."""
+    after: Literal["keep", "move", "delete"] = "keep"
+    """What becomes of a file once its messages are in the delivery log."""
+    move_to: LocalPath | None = None
+    """Where files go with ``after = "move"``."""
+
+    @model_validator(mode="after")
+    def _after_is_whole(self) -> Directory:
+        if self.after == "move" and self.move_to is None:
+            raise Problems(
+                (("move_to",), 'is missing; with after = "move" it names the folder that files are moved to')
+            )
+        if self.after != "move" and self.move_to is not None:
+            raise Problems((("move_to",), 'goes with after = "move"'))
+        if self.after != "keep" and self.follow_links:
+            raise Problems((("follow_links",), f'goes with after = "keep", not with "{self.after}"'))
+        return self
 
     @model_validator(mode="after")
     def _record_goes_with_records(self) -> Directory:

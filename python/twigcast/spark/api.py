@@ -46,16 +46,22 @@ class _Read:
 
 
 def read(
-    spark: SparkSession, stream: config.AnyStream | Mapping[str, Any], *, limits: Limits | None = None
+    spark: SparkSession,
+    stream: config.AnyStream | Mapping[str, Any],
+    *,
+    limits: Limits | None = None,
+    state: str | Path | None = None,
 ) -> DataFrame:
-    """A stream of the configuration as a streaming DataFrame: ``message``, ``time``, ``headers``, ``xml``, ``error``.
+    """Return a stream of the configuration as a streaming DataFrame.
 
-    ``stream`` may be a dict, as the file has it: ``{"source": "directory", "path": "in", "messages": "lines"}``.
+    Its columns are ``message``, ``time``, ``headers``, ``xml`` and ``error``. ``stream`` may be a dict, as the file has
+    it: ``{"source": "directory", "path": "in", "messages": "lines"}``. A directory needs a folder ``state`` for its
+    listing log: one for each checkpoint, and to be kept as long.
     """
     check_workers(spark.sparkContext)
     if isinstance(stream, Mapping):
         stream = stream_of(stream)
-    source = source_of(spark, stream, limits or Limits())
+    source = source_of(spark, stream, limits or Limits(), None if state is None else Path(state))
     time = event_time_of(stream)
     time.check()
     return source.frame.mapInArrow(_Read(source.load, time), MESSAGES_SQL)

@@ -16,7 +16,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,14 @@ from twigcast.correlation import SECOND
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
 from twigcast.delivery.files import replace
 from twigcast.errors import OptionError, StateDamaged
-from twigcast.spark.sources import event_time_of, source_of
+from twigcast.spark.checkpoint import check as check_checkpoint
+from twigcast.spark.checkpoint import numbers, offsets
+from twigcast.spark.paths import local_uri
+from twigcast.spark.sources import event_time_of, listing_options, local_folder, source_of
+from twigcast.spark.sources.directory import check_inbox
+from twigcast.spark.sources.listing import Listing
 from twigcast.spark.sources.messages import MESSAGES_SQL
+from twigcast.spark.sources.spark_log import take_over_source
 from twigcast.spark.stages.correlate import EVICTED
 from twigcast.spark.stages.found import DeliverFound
 from twigcast.spark.stages.standing import Standing
@@ -67,6 +73,7 @@ class CorrelationRun:
         self._query: StreamingQuery | None = None
         self._starts = 1
         self._log: Log | None = None
+        self._listings: dict[str, Listing] = {}
         self._outdated = False
         """The query must not begin another micro-batch: the next one needs another set of correlations."""
         self._repeats: int | None = None
@@ -88,6 +95,7 @@ class CorrelationRun:
                 "bad-stream", f"no stream can be named {CORRELATIONS!r}: their results are", hint="rename it"
             )
         log = self._claimed_log()
+        self._open_state(log)
         standing = [
             Standing(r.id, r.query, tuple(sorted((r.namespaces or {}).items())), r.default_namespace)
             for _, r in sorted(self._records.items())
@@ -100,7 +108,8 @@ class CorrelationRun:
         else:
             standing, self._records = earlier, {}  # until the batch has been repeated; then the store's set follows
         writer = self._found(standing).writeStream.foreachBatch(self._batch)
-        writer = writer.queryName(f"{CORRELATIONS} {self.run.id}").option("checkpointLocation", str(self._checkpoint))
+        writer = writer.queryName(f"{CORRELATIONS} {self.run.id}")
+        writer = writer.option("checkpointLocation", local_uri(self._checkpoint))
         if self.run.once:
             writer = writer.trigger(availableNow=True)
         else:
@@ -184,11 +193,46 @@ class CorrelationRun:
         folder.mkdir(parents=True)
         return folder
 
+    def has_read(self, name: str, paths: Sequence[str]) -> bool:
+        """Whether the query is done with these files of a stream; without correlations it has no need of them."""
+        if not self.run.live.correlations:
+            return True
+        listing = self._listings.get(name)
+        return listing is not None and listing.has_read(paths, self._reached(name))
+
+    def _reached(self, name: str) -> int:
+        """Return the last entry of a stream's listing log that Spark has committed."""
+        checkpoint = self._checkpoint
+        batch = max(numbers(checkpoint / "commits"), default=-1)
+        ends = offsets(checkpoint, batch) if batch >= 0 else []
+        place = list(self.run.settings.streams).index(name)
+        return int(ends[place].get("entry", -1)) if place < len(ends) else -1
+
+    def _open_state(self, log: Log) -> None:
+        """Check that the state is whole, and open the listing logs of directories; these take over older state."""
+        checkpoint = self._checkpoint
+        check_checkpoint(checkpoint, log.last, log.folder)
+        for place, (name, stream) in enumerate(self.run.settings.streams.items()):
+            if isinstance(stream, config.Directory) and name not in self._listings:
+                root, folder = check_inbox(local_folder(stream)), self._listing_folder(name)
+                listing = Listing(folder, root, name=f"stream {name!r}", **listing_options(stream))
+                self._stack.callback(listing.close)
+                take_over_source(listing, checkpoint, place)
+                batch = max(numbers(checkpoint / "offsets"), default=-1)
+                ends = offsets(checkpoint, batch) if batch >= 0 else []
+                if place < len(ends) and ends[place].get("entry", -1) >= listing.next:
+                    raise StateDamaged(listing.path, "has lost files that have been read")
+                self._listings[name] = listing
+
+    def _listing_folder(self, name: str) -> Path:
+        return self._checkpoint / "folders" / name
+
     def _messages(self, name: str, stream: config.AnyStream) -> DataFrame:
         """Return the messages of a stream; those that its schema rejects have an error."""
         from twigcast.spark.api import _Read
 
-        source = source_of(self.run.spark, stream, self.run.settings.limits.limits())
+        limits = self.run.settings.limits.limits()
+        source = source_of(self.run.spark, stream, limits, self._listing_folder(name))
         return source.frame.mapInArrow(_Read(source.load, event_time_of(stream), self._validity[name]), MESSAGES_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
@@ -252,14 +296,10 @@ def _observed(frame: DataFrame) -> tuple[Observation, DataFrame]:
 
 def _uncommitted(checkpoint: Path, log: Log) -> int | None:
     """Return the last micro-batch if the log has committed it and Spark has not."""
-    last = max(_numbers(checkpoint / "offsets"), default=-1)
-    if last < 0 or last in _numbers(checkpoint / "commits") or log.committed(last) is None:
+    last = max(numbers(checkpoint / "offsets"), default=-1)
+    if last < 0 or last in numbers(checkpoint / "commits") or log.committed(last) is None:
         return None
     return last
-
-
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
 
 
 def _save(path: Path, standing: Iterable[Standing]) -> None:

@@ -1,4 +1,4 @@
-"""From a folder of messages to a folder of results, as a Structured Streaming query: live or once, restartable.
+"""From a folder of messages to a folder of results: live or once, restartable.
 
 One micro-batch is one pass: the task that reads a file matches it and writes what it found. Only a row of counts per
 task goes back to the driver, which then makes the batch visible (see ``sinks/outbox.py`` for how, and for crashes).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +22,17 @@ from twigcast.spark.failures import cause
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
-from twigcast.spark.sources.directory import Load, check_inbox, listed_by_the_driver, listing, passed_over
+from twigcast.spark.sources.directory import check_inbox
+from twigcast.spark.sources.files import LoadFiles
+from twigcast.spark.sources.following import GOES_ON, Following
+from twigcast.spark.sources.listing import Entry, Listing
 from twigcast.spark.stages.messages import check_workers
 from twigcast.spark.stages.outcome import outcomes
 from twigcast.spark.stages.preload import preloading
 from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
 MAX_FILES = 5_000
 """Messages per micro-batch: enough to make its fixed cost small, few enough to show results within seconds."""
@@ -44,20 +46,19 @@ class Progress:
     counts: Counts
     seconds: float
     total: Counts
-    replayed: bool
-    """An earlier run had committed it; it is not in the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryTask:
     """Read, match, write: what runs in a worker."""
 
-    load: Load
+    load: LoadFiles
     snapshot: Snapshot
     write: Write
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from self.write(outcomes(self.load(batches), engine_of(self.snapshot)))
+        messages = (batch.select(["message", "xml", "error"]) for batch in self.load(batches))
+        yield from self.write(outcomes(messages, engine_of(self.snapshot)))
 
 
 def run_directory(
@@ -93,7 +94,7 @@ def run_directory(
             f"{outbox} lies in {inbox}, so results would be read as messages",
             hint="put it elsewhere",
         )
-    with sink.claimed(source):
+    with sink.claimed(source), closing(_listing(sink, source, glob, max_files)) as listing:
         if spark is None:
             spark = session(quick=once)
         elif callable(spark):
@@ -102,69 +103,54 @@ def run_directory(
         snapshot = publish(engine, folder=sink.state / "snapshots", context=spark.sparkContext)
         _forget_others(snapshot)
         limits = (engine if isinstance(engine, Engine) else engine_of(snapshot)).limits
-        run = _Run(sink, Load(str(source), max_bytes or limits.max_bytes), snapshot, on_batch)
-        found = listing(spark, source, glob=glob, max_files=max_files)
-        with listed_by_the_driver(spark, max_files):
-            run.wait(run.start(found, once, interval), stop or threading.Event())
+        load = LoadFiles(str(source), max_bytes=max_bytes or limits.max_bytes)
+        run = _Run(spark, sink, load, snapshot, on_batch)
+        following = Following(listing, run.batch, lambda: sink.last, interval=None if once else interval)
+        run.wait(following.start(), stop or threading.Event())
         return run.total
+
+
+def _listing(sink: Outbox, inbox: Path, glob: str | None, max_files: int) -> Listing:
+    return Listing.opened(sink.checkpoint, inbox, sink.last, sink.folder, glob=glob, max_files=max_files)
 
 
 @dataclass
 class _Run:
+    spark: SparkSession
     sink: Outbox
-    load: Load
+    load: LoadFiles
     snapshot: Snapshot
     on_batch: Callable[[Progress], None] | None
     total: Counts = field(default_factory=Counts)
-    busy: threading.Lock = field(default_factory=threading.Lock)
-    stopping: bool = False
 
-    def batch(self, found: DataFrame, batch: int) -> None:
-        with self.busy:
-            if self.stopping:
-                raise InterruptedError("stopped before this micro-batch began; the next run does it")
-            started = time.monotonic()
-            counts = self.sink.committed(batch)
-            replayed = counts is not None
-            if counts is None:
-                task = DirectoryTask(self.load, self.snapshot, Write(str(self.sink.staging), self.snapshot))
-                dropped = [(path, 0) for path in passed_over(self.sink.checkpoint, batch)]
-                if dropped:
-                    found = found.union(found.sparkSession.createDataFrame(dropped, found.schema))
-                with preloading(found.sparkSession.sparkContext, self.snapshot.file):
-                    reports = found.mapInArrow(task, REPORT_SQL)
-                counts = self.sink.commit(batch, reports.collect())
-                self.total.add(counts)
-            if self.on_batch is not None:
-                self.on_batch(Progress(batch, counts, time.monotonic() - started, self.total, replayed))
+    def batch(self, entry: Entry) -> None:
+        """Match the files of a micro-batch and make the results visible."""
+        started = time.monotonic()
+        task = DirectoryTask(self.load, self.snapshot, Write(str(self.sink.staging), self.snapshot))
+        found = self.spark.createDataFrame(pa.table({"path": pa.array(entry.paths, pa.string())}))
+        with preloading(self.spark.sparkContext, self.snapshot.file):
+            reports = found.mapInArrow(task, REPORT_SQL)
+        counts = self.sink.commit(entry.number, reports.collect())
+        self.total.add(counts)
+        if self.on_batch is not None:
+            self.on_batch(Progress(entry.number, counts, time.monotonic() - started, self.total))
 
-    def start(self, found: DataFrame, once: bool, interval: float) -> StreamingQuery:
-        writer = found.writeStream.foreachBatch(self.batch).option("checkpointLocation", str(self.sink.checkpoint))
-        if once:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{max(1, round(interval * 1000))} milliseconds").start()
-
-    def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+    def wait(self, following: Following, stop: threading.Event) -> None:
+        """Wait for the end, or for ``stop``, which lets the micro-batch at hand finish."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
-        hint = "nothing is lost: a restart goes on here"
         try:
             # Short waits: a signal handler of Python runs only between them.
-            while not query.awaitTermination(0.2):  # type: ignore[arg-type]
+            while not following.awaitTermination(0.2):
                 if stop.is_set():
-                    # The lock is let go before the query is told: it waits for a micro-batch that has just begun, which
-                    # must be able to see that it is not wanted.
-                    with self.busy:
-                        self.stopping = True
                     return
         except PySparkException as error:
-            raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
-        except (Py4JError, OSError) as error:
-            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
+            raise TwigcastError("run-failed", cause(str(error)), hint=GOES_ON) from error
+        except Py4JError as error:
+            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=GOES_ON) from error
         finally:
-            with suppress(PySparkException, Py4JError, OSError):
-                query.stop()
+            following.stop()
 
 
 def _forget_others(snapshot: Snapshot) -> None:

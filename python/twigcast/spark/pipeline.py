@@ -1,5 +1,6 @@
-"""The pipeline: one Structured Streaming query per stream, from its source into the delivery log; sinks follow the log.
+"""The pipeline: a query per stream, from its source into the delivery log; sinks follow the log.
 
+Streams of folders are read by a thread of our own (``sources/following.py``), others by a streaming query of Spark.
 A micro-batch takes one version of the subscriptions, matches, and commits its deliveries to the log by one rename: that
 is all that can fail or be repeated. Sinks consume committed batches in threads of their own, at their own pace.
 """
@@ -14,25 +15,32 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
-from twigcast.errors import OptionError, TwigcastError
-from twigcast.spark.checkpoint import batch_time
+from twigcast.errors import StateDamaged, TwigcastError
+from twigcast.spark.checkpoint import batch_time, check_table
+from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.failures import cause
 from twigcast.spark.jars import kafka_connector, warn_of_connector
 from twigcast.spark.live import LiveSet, Published
+from twigcast.spark.paths import local_uri
 from twigcast.spark.publishers import Publishers
 from twigcast.spark.reach import check_kafka
 from twigcast.spark.serve import files_of
 from twigcast.spark.session import session
-from twigcast.spark.sources import Source, event_time_of, local_folder, source_of
-from twigcast.spark.sources.directory import check_inbox, listed_by_the_driver, unnameable
+from twigcast.spark.sources import Source, event_time_of, listing_options, load_of, local_folder, source_of
+from twigcast.spark.sources.directory import check_inbox
 from twigcast.spark.sources.event_time import EventTime
-from twigcast.spark.sources.files import check_record, files
+from twigcast.spark.sources.files import LoadFiles, check_record
+from twigcast.spark.sources.following import GOES_ON, Following, clear
+from twigcast.spark.sources.listing import Entry, Listing
+from twigcast.spark.sources.messages import Load
 from twigcast.spark.stages.archive import Archive
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
@@ -100,15 +108,6 @@ def check(settings: config.Pipeline) -> None:
             raise
 
 
-def warn(settings: config.Pipeline) -> None:
-    """What would else go wrong in silence."""
-    for name, stream in settings.streams.items():
-        skipped = unnameable(local_folder(stream)) if isinstance(stream, config.Directory) else 0
-        if skipped:
-            text = "warning: stream %r: %s file names are not UTF-8; Spark does not see such files"
-            logger.warning(text, name, skipped)
-
-
 def pipeline_session(
     settings: config.Pipeline,
     *,
@@ -164,6 +163,7 @@ class Run:
         self.undelivered: dict[str, int] = {}
         self._spark = spark
         self.streams: dict[str, StreamRun] = {}
+        self.listings: dict[str, Listing] = {}
 
     def __call__(self) -> Counts:
         """Runs until ``stop`` is set, or, with ``once``, until what is there is done; returns what it did."""
@@ -172,18 +172,17 @@ class Run:
 
         settings, state = self.settings, self.settings.state
         check(settings)
-        warn(settings)
         check_kafka(settings)
         with ExitStack() as stack:
+            self._stack = stack
             stack.enter_context(claimed(state.path))
             store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
             self.paused = PausedSubscriptions(store)
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}
             for name, of in logs.items():
-                _check_state(of, state.checkpoints / name)
+                self._open_state(name, of)
             self.publishers = Publishers(settings, store)
             self.runner = Runner(settings, store, pausing=store)
-            self._stack = stack
             self.spark = spark = self._session()
             check_workers(spark.sparkContext)
             self.watch.on_stage("loading subscriptions")
@@ -198,8 +197,6 @@ class Run:
                     " twigcast subscribe adds one",
                     store.name,
                 )
-            most = max((s.max_files for s in settings.streams.values() if isinstance(s, config.Directory)), default=32)
-            stack.enter_context(listed_by_the_driver(spark, most))
             for name, of in logs.items():
                 self.streams[name] = self._stream(spark, name, of)
             self.correlations = CorrelationRun(self, stack)
@@ -223,24 +220,48 @@ class Run:
             return pipeline_session(self.settings, once=self.once)
         return self._spark() if callable(self._spark) else self._spark
 
+    def _open_state(self, name: str, log: Log) -> None:
+        """Check, before Spark starts, that a stream's log fits what remembers its place in the source."""
+        stream, folder = self.settings.streams[name], self.settings.state.checkpoints / log.stream
+        if isinstance(stream, config.Directory):
+            root, options = check_inbox(local_folder(stream)), listing_options(stream)
+            self._open_listing(log, folder, root, name=f"stream {name!r}", **options)
+        else:
+            check_checkpoint(folder, log.last, log.folder)
+            if isinstance(stream, config.Table):
+                check_table(folder, stream.path)
+
+    def _open_listing(self, log: Log, folder: Path, root: Path, **options: Any) -> Listing:
+        listing = Listing.opened(folder, root, log.last, log.folder, **options)
+        self._stack.callback(listing.close)
+        self.listings[log.stream] = listing
+        return listing
+
     def _stream(self, spark: SparkSession, name: str, log: Log) -> StreamRun:
         settings = self.settings
         stream = settings.streams[name]
-        source = source_of(spark, stream, settings.limits.limits())
+        limits = settings.limits.limits()
         archive = None
         if settings.archive is not None:
             archive = Archive.of(settings.archive.path, name, self.runner.outbox.state)
             archive.open()
-        return StreamRun(self, name, source, event_time_of(stream), log, settings.state.checkpoints / name, archive)
+        time = event_time_of(stream)
+        if isinstance(stream, config.Directory):
+            load, listing = load_of(stream, limits), self.listings[name]
+            return FolderRun(self, name, load, time, log, archive, listing, stream.after, stream.move_to)
+        source = source_of(spark, stream, limits)
+        return SparkRun(self, name, source.load, time, log, archive, source, settings.state.checkpoints / name)
 
     def _queries(self) -> None:
-        queries: list[StreamingQuery] = []
+        queries: list[StreamingQuery | Following] = []
         try:
             self._redrive()
             for stream in list(self.streams.values()):
                 queries.append(stream.start())
             queries += self.correlations.start()
             self._wait(queries)
+            for stream in self.streams.values():
+                stream.tidy()
         finally:
             for stream in self.streams.values():
                 stream.stopping.set()
@@ -263,18 +284,18 @@ class Run:
         return progress
 
     def _redrive(self) -> list[StreamRun]:
-        """A query for each stream that refused messages have been put back for, once there are some."""
-        new = []
+        """Return a new run for each stream that messages have been put back for since the last look."""
+        new: list[StreamRun] = []
         for name in self.settings.streams:
             folder, log_name = self.settings.state.path / REDRIVE / name, f"{name}.{REDRIVE}"
             if log_name in self.streams or not folder.is_dir():
                 continue
-            of = self._stack.enter_context(Log(self.settings.state.log, log_name).claimed())
+            log = self._stack.enter_context(Log(self.settings.state.log, log_name).claimed())
             checkpoint = self.settings.state.checkpoints / log_name
-            _check_state(of, checkpoint)
-            limits = self.settings.limits.limits()
-            source = files(self.spark, folder, max_bytes=limits.max_bytes, max_files=REDRIVE_FILES, clean=True)
-            run = StreamRun(self, name, source, event_time_of(self.settings.streams[name]), of, checkpoint, None)
+            listing = self._open_listing(log, checkpoint, folder.resolve(), max_files=REDRIVE_FILES)
+            load = LoadFiles(str(listing.root), max_bytes=self.settings.limits.limits().max_bytes)
+            time = event_time_of(self.settings.streams[name])
+            run = FolderRun(self, name, load, time, log, None, listing, "delete")
             self.streams[log_name] = run
             new.append(run)
         self._follow()
@@ -290,11 +311,11 @@ class Run:
             self.runner.logs = logs  # in one step: threads are looking at it
             self.runner.wake()
 
-    def _wait(self, queries: list[StreamingQuery]) -> None:
+    def _wait(self, queries: list[StreamingQuery | Following]) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
-        hint = "nothing is lost: a restart goes on here"
+        hint = GOES_ON
         running = list(queries)
         looked = time.monotonic()
         try:
@@ -310,13 +331,17 @@ class Run:
                     try:
                         ended = query.awaitTermination(0.2 / len(running))  # type: ignore[arg-type]
                     except PySparkException as error:
-                        fresh = self.correlations.again(query, error)
-                        queries += fresh
-                        running += fresh
+                        if isinstance(query, Following):
+                            raise
+                        again = self.correlations.again(query, error)
+                        queries += again
+                        running += again
                         ended = True
                     if ended:
                         running.remove(query)
         except PySparkException as error:
+            if "CANNOT_LOAD_STATE_STORE" in str(error):
+                raise StateDamaged(self.settings.state.checkpoints, f"has lost state: {cause(str(error))}") from error
             raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
         except (Py4JError, OSError) as error:
             raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
@@ -341,54 +366,44 @@ class PausedSubscriptions:
 
 @dataclass
 class StreamRun:
-    """One stream's query."""
+    """One stream on its way from the source into its delivery log."""
 
     run: Run
     name: str
-    source: Source
+    load: Load
     time: EventTime
     log: Log
-    checkpoint: Path
     archive: Archive | None
-    stopping: threading.Event = field(default_factory=threading.Event)
-    busy: threading.Lock = field(default_factory=threading.Lock)
-    last: Progress | None = None
-    at: float = 0.0
+    stopping: threading.Event = field(default_factory=threading.Event, kw_only=True)
+    busy: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
+    last: Progress | None = field(default=None, kw_only=True)
+    at: float = field(default=0.0, kw_only=True)
     """When the last batch was committed."""
-    total: Counts = field(default_factory=Counts)
+    total: Counts = field(default_factory=Counts, kw_only=True)
 
-    def start(self) -> StreamingQuery:
-        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
-        writer = writer.option("checkpointLocation", str(self.checkpoint))
-        if self.run.once:
-            return writer.trigger(availableNow=True).start()
-        interval = max(1, round(self.run.settings.trigger.interval * 1000))
-        return writer.trigger(processingTime=f"{interval} milliseconds").start()
+    def start(self) -> StreamingQuery | Following:
+        """Begin to read."""
+        raise NotImplementedError
 
-    def batch(self, frame: DataFrame, batch: int) -> None:
-        with self.busy:
-            if self.stopping.is_set():
-                raise InterruptedError("stopped before this micro-batch began; the next run does it")
-            if self.log.committed(batch) is not None:
-                return  # by an earlier run, which ended before Spark knew
-            began = time.monotonic()
-            published = self.run.live.current()
-            if self.source.complete is not None:
-                frame = self.source.complete(frame, self.checkpoint, batch)
-            # Known from the checkpoint: a column of one value would only make rows longer.
-            frame = frame.drop("arrival")
-            writer = LogWriter(str(self.log.staging), self.name)
-            task = DeliverTask(
-                self.source.load,
-                replace(self.time, arrival=batch_time(self.checkpoint, batch)),
-                self.name,
-                published.shards[0],
-                writer,
-                self.archive,
-                validity=self.run.publishers.validity(self.name, published.version),
-            )
-            counts = commit_batch(frame, task, published, self.log, batch)
-            self._tell(batch, counts, time.monotonic() - began, published)
+    def tidy(self) -> None:
+        """Clear away what has been read, where the stream says so."""
+
+    def commit(self, frame: DataFrame, batch: int, arrival: int) -> None:
+        """Match the rows of a micro-batch, which arrived at this time, and commit what was found."""
+        began = time.monotonic()
+        published = self.run.live.current()
+        writer = LogWriter(str(self.log.staging), self.name)
+        task = DeliverTask(
+            self.load,
+            replace(self.time, arrival=arrival),
+            self.name,
+            published.shards[0],
+            writer,
+            self.archive,
+            validity=self.run.publishers.validity(self.name, published.version),
+        )
+        counts = commit_batch(frame, task, published, self.log, batch)
+        self._tell(batch, counts, time.monotonic() - began, published)
 
     def _tell(self, batch: int, counts: Counts, seconds: float, published: Published) -> None:
         self.total.add(counts)
@@ -396,19 +411,81 @@ class StreamRun:
         self.last = self.run.told(self.name, batch, counts, seconds, published)
 
 
-def _check_state(log: Log, checkpoint: Path) -> None:
-    """Log and checkpoint number batches together: with one of them lost, messages would be skipped or repeated."""
-    committed = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
-    begun = (checkpoint / "offsets").is_dir()
-    if (log.last >= 0 and not begun) or max(committed, default=-1) > log.last:
-        raise OptionError(
-            "state-damaged",
-            f"{checkpoint.parent.parent} has only a part of what the stream {log.stream!r} needs to go on",
-            hint="restore the state folder as a whole, or give an empty one to start from nothing",
-        )
+@dataclass
+class SparkRun(StreamRun):
+    """A stream that a streaming query of Spark reads; its checkpoint has the place in the source."""
+
+    source: Source
+    checkpoint: Path
+
+    def start(self) -> StreamingQuery:
+        writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
+        writer = writer.option("checkpointLocation", local_uri(self.checkpoint))
+        if self.run.once:
+            return writer.trigger(availableNow=True).start()
+        interval = max(1, round(self.run.settings.trigger.interval * 1000))
+        return writer.trigger(processingTime=f"{interval} milliseconds").start()
+
+    def batch(self, frame: DataFrame, batch: int) -> None:
+        """Commit a micro-batch, unless an earlier run has, which ended before Spark knew."""
+        with self.busy:
+            if self.stopping.is_set():
+                raise InterruptedError("stopped before this micro-batch began; the next run does it")
+            if self.log.committed(batch) is None:
+                # Known from the checkpoint: a column of one value would only make rows longer.
+                self.commit(frame.drop("arrival"), batch, batch_time(self.checkpoint, batch))
 
 
-def _stop(query: StreamingQuery) -> None:
+@dataclass
+class FolderRun(StreamRun):
+    """A stream of the files of a folder; its listing log has the micro-batches."""
+
+    listing: Listing
+    after: str = "keep"
+    move_to: Path | None = None
+    clearing: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
+
+    def start(self) -> Following:
+        if self.after != "keep":
+            self._keep_unread(self.log.last)  # the last run may have ended right after its commit
+        interval = None if self.run.once else self.run.settings.trigger.interval
+        return Following(self.listing, self.batch, self._last, interval=interval, tidy=self.tidy).start()
+
+    def _last(self) -> int:
+        return self.log.last
+
+    def batch(self, entry: Entry) -> None:
+        """Commit a micro-batch of the listing log."""
+        with self.busy:
+            if self.stopping.is_set():
+                raise InterruptedError("stopped before this micro-batch began; the next run does it")
+            paths = pa.table({"path": pa.array(entry.paths, pa.string())})
+            self.commit(self.run.spark.createDataFrame(paths), entry.number, entry.arrival)
+            if self.after != "keep":
+                self._keep_unread(entry.number)
+
+    def tidy(self) -> None:
+        if self.after == "keep":
+            return
+        with self.clearing:
+            for entry in self.listing.finished(self.log.last):
+                # What was put back is not correlated again.
+                if self.name != self.log.stream or self.run.correlations.has_read(self.name, entry.paths):
+                    clear(self.listing, entry, self.move_to)
+
+    def _keep_unread(self, batch: int) -> None:
+        """Keep the files whose content is nowhere else: messages that were refused without being read."""
+        unread: set[str] = set()
+        for one in self.log.batches(batch - 1):
+            for rows in one.dead() if one.batch == batch else ():
+                refused = rows.filter(rows.column("original").is_null())
+                unread.update(id.partition("#")[0] for id in refused.column("message").to_pylist())
+                unread.update(refused.column("message").to_pylist())
+        if unread:
+            self.listing.keep(unread)
+
+
+def _stop(query: StreamingQuery | Following) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -7,6 +7,7 @@ so that who must not act twice can tell.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from twigcast.delivery.files import claimed
 from twigcast.delivery.runner import PATIENCE, Runner
 from twigcast.errors import OptionError
 from twigcast.spark.live import LiveSet
+from twigcast.spark.paths import local_uri
 from twigcast.spark.serve import files_of
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
 from twigcast.spark.sources.table import load
@@ -31,6 +33,8 @@ from twigcast.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 BYTES_AT_ONCE = 64 << 20
 """Of archive files (compressed) that make one batch of the log."""
@@ -104,7 +108,11 @@ def replay(
         )
         for stream, log in logs.items():
             for number, files in enumerate(_pieces(archive / stream)):
-                frame = session.read.schema(SCHEMA_SQL).parquet(*map(str, files)).where(wanted.where())
+                frame = (
+                    session.read.schema(SCHEMA_SQL)
+                    .parquet(*(local_uri(file, pattern=True) for file in files))
+                    .where(wanted.where())
+                )
                 published = subscriptions.current()
                 writer = LogWriter(str(log.staging), stream)
                 task = DeliverTask(load, EventTime(TRANSPORT), stream, published.shards[0], writer, again=True)
@@ -130,9 +138,14 @@ def _claim(stack: ExitStack, settings: config.Pipeline) -> bool:
 
 
 def _pieces(folder: Path) -> Iterator[list[Path]]:
+    """Yield the files of an archive, as many at a time as make a batch."""
     some: list[Path] = []
     size = 0
+    links = 0
     for path in sorted(folder.glob("batch-*/*.parquet")):
+        if path.is_symlink() or path.parent.is_symlink():
+            links += 1
+            continue
         some.append(path)
         size += path.stat().st_size
         if size >= BYTES_AT_ONCE:
@@ -140,6 +153,8 @@ def _pieces(folder: Path) -> Iterator[list[Path]]:
             some, size = [], 0
     if some:
         yield some
+    if links:
+        logger.warning("warning: %s: skipped %s symbolic links", folder, f"{links:,}")
 
 
 def _micros(moment: datetime) -> int:

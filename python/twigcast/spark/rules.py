@@ -17,6 +17,7 @@ from twigcast.relational.layout import own_joins
 from twigcast.relational.migrate import VERSION, create
 from twigcast.relational.plans import Plan
 from twigcast.relational.statements import Layout
+from twigcast.spark.paths import local_uri
 from twigcast.spark.published import PATHS, RULES, Published, frame_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def load_rules(
 def _place(schema: str | None, folder: str | Path | None) -> Callable[[str], str]:
     if (schema is None) == (folder is None):
         raise OptionError("bad-rules", "rules are in a schema or in a folder", hint="give schema=… or folder=…")
+    if isinstance(folder, Path):  # of this machine; a string is for Spark to interpret
+        folder = local_uri(folder)
     return lambda name: f"{schema}.{name}" if schema is not None else f"{folder}/{name}"
 
 

@@ -70,7 +70,8 @@ def session(
             "pyspark-missing", f"PySpark cannot be imported: {error}", hint="pip install 'twigcast[spark]'"
         ) from error
 
-    running = SparkSession.getActiveSession()  # of this thread
+    # Spark knows an active session for each thread; one that another thread has started is as good.
+    running = SparkSession.getActiveSession()
     if running is None and SparkContext._active_spark_context is not None:
         running = SparkSession.builder.getOrCreate()
     if running is not None:

@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, StateDamaged
 
 KINDS = ("matches", "dead")
+REMEDY = "give an empty folder, or restore its _checkpoint"
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Outbox:
         self.folder = folder.absolute()
         self.state = self.folder / "_checkpoint"
         self.staging = self.state / "staging" / uuid.uuid4().hex
-        self.checkpoint = self.state / "spark"  # which messages Spark has handed out
+        self.checkpoint = self.state / "spark"  # which messages have been read
         self._ledger = self.state / "batch.json"
 
     @contextmanager
@@ -64,11 +65,11 @@ class Outbox:
             self._check_owner(inbox)
             done = self._last()
             used = any(any((self.folder / kind).iterdir()) for kind in KINDS)
-            if (done is None and used) or (done is not None and not (self.checkpoint / "metadata").exists()):
+            if done is None and used:
                 raise OptionError(
                     "outbox-damaged",
                     f"{self.folder} has results of a run, but not the whole state of it",
-                    hint="give an empty folder, or restore its _checkpoint",
+                    hint=REMEDY,
                 )
             if done is not None:
                 self._move(done)
@@ -76,10 +77,11 @@ class Outbox:
             self.staging.mkdir(parents=True)
             yield
 
-    def committed(self, batch: int) -> Counts | None:
-        """What a batch counted, if an earlier run has committed it: it must not be written again."""
+    @property
+    def last(self) -> int:
+        """The last batch that was committed, -1 if none was."""
         done = self._last()
-        return Counts(**done["counts"]) if done is not None and done["batch"] == batch else None
+        return -1 if done is None else int(done["batch"])
 
     def commit(self, batch: int, reports: Sequence[Any]) -> Counts:
         """Make the parts of a batch visible. ``reports`` are the rows that the workers gave."""
@@ -104,6 +106,8 @@ class Outbox:
             found: dict[str, Any] = json.loads(self._ledger.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        except ValueError as error:
+            raise StateDamaged(self._ledger, f"cannot be read: {error}", hint=REMEDY) from error
         return found
 
     def _move(self, ledger: dict[str, Any]) -> None:
@@ -124,11 +128,20 @@ class Outbox:
             ) from error
 
     def _check_owner(self, inbox: Path) -> None:
+        """Refuse another inbox. Inbox and outbox may be moved together: then their places to each other stay."""
         owner = self.state / "source.json"
-        if not owner.exists():
-            _replace(owner, json.dumps({"inbox": str(inbox)}))
-        known = json.loads(owner.read_text(encoding="utf-8"))["inbox"]
-        if known != str(inbox):
+        place = {"inbox": str(inbox), "relative": os.path.relpath(inbox, self.folder.resolve())}
+        try:
+            saved = json.loads(owner.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            saved = {}
+        except ValueError as error:
+            raise StateDamaged(owner, f"cannot be read: {error}", hint="restore it, or use another outbox") from error
+        known = saved.get("inbox", str(inbox))
+        if known == str(inbox) or saved.get("relative") == place["relative"]:
+            if saved != place:
+                _replace(owner, json.dumps(place))
+        else:
             raise OptionError(
                 "other-inbox",
                 f"{self.folder} has the results of {known}, and this run is for {inbox}",

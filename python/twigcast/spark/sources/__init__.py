@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twigcast import config
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
 from twigcast.references import resolve
+from twigcast.spark.sources.directory import check_inbox
 from twigcast.spark.sources.event_time import EventTime
-from twigcast.spark.sources.files import files
+from twigcast.spark.sources.files import LoadFiles, check_record
 from twigcast.spark.sources.kafka import kafka
 from twigcast.spark.sources.messages import Source as Source
 from twigcast.spark.sources.messages import dated
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) -> Source:
-    """Return the source that a stream of the configuration names; its rows have a column ``arrival``."""
-    return dated(_source_of(spark, stream, limits))
+def source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, state: Path | None = None) -> Source:
+    """Return the source that a stream of the configuration names; its rows have a column ``arrival``.
+
+    ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query.
+    """
+    return dated(_source_of(spark, stream, limits, state))
 
 
-def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) -> Source:
+def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, state: Path | None) -> Source:
     if isinstance(stream, config.Directory):
-        return files(
-            spark,
-            local_folder(stream),
-            kind=stream.messages,
-            record=stream.record,
-            glob=None if stream.glob == "*" else stream.glob,
-            max_files=stream.max_files,
-            max_bytes=limits.max_bytes,
-            namespaces=stream.namespaces,
-        )
+        if state is None:
+            text = "to read a directory needs a folder to remember in which files have been read"
+            raise OptionError("no-state", text, hint="give it as state=…, one for each checkpoint of a query")
+        from twigcast.spark.sources.folder_source import folder_frame
+
+        load = load_of(stream, limits)
+        return Source(folder_frame(spark, Path(load.folder), state, **listing_options(stream)), load)
     if isinstance(stream, config.Kafka):
         return kafka(
             spark,
@@ -63,12 +64,28 @@ def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits) ->
     return rate(spark, stream.rows_per_second, stream.template)
 
 
+def load_of(stream: config.Directory, limits: Limits) -> LoadFiles:
+    """Return what makes messages of the files of a directory."""
+    if stream.messages == "records":
+        check_record(stream.record, stream.namespaces)
+    folder = str(check_inbox(local_folder(stream)))
+    names = tuple(sorted(stream.namespaces.items()))
+    return LoadFiles(folder, stream.messages, stream.record, limits.max_bytes, names, stream.follow_links)
+
+
+def listing_options(stream: config.Directory) -> dict[str, Any]:
+    """Return the options of a listing log, as the stream has them."""
+    glob = None if stream.glob == "*" else stream.glob
+    return {"glob": glob, "max_files": stream.max_files, "follow_links": stream.follow_links}
+
+
 def event_time_of(stream: config.AnyStream) -> EventTime:
     """Return how the messages of a stream get their time."""
     return EventTime(stream.time, tuple(sorted(stream.namespaces.items())), round(stream.max_ahead * 1_000_000))
 
 
 def local_folder(stream: config.Directory) -> Path:
+    """Return the folder of a stream, or raise an OptionError if it is not one of this machine."""
     if "://" in stream.path:
         text = f"a directory source reads a folder of this machine, not {stream.path}"
         hint = 'use source = "table" with format = "binaryFile", xml_column = "content", id_column = "path"'

@@ -7,74 +7,32 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 
 from twigcast.engine import Engine
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.limits import Limits
-from twigcast.spark.sources.directory import (
-    LARGEST,
-    check_inbox,
-    listing,
-    local_path,
-    passed_over,
-    read_file,
-    refusal,
-    unpack,
-    without_waiting,
-)
-from twigcast.spark.sources.messages import TIME, Source, message_batch
+from twigcast.spark.sources.directory import LARGEST, Folder, modified, read_file, refusal, unpack
+from twigcast.spark.sources.messages import TIME, message_batch
 from twigcast.spark.stages.outcome import ERROR
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Kind = Literal["file", "lines", "records"]
 LARGEST_FILE = 1 << 30
 """A file of records is read whole, since it is one XML document; each record then has the limit of a message."""
+_Message = tuple[str, int | None, bytes | None, MessageError | None]
 MESSAGES_AT_ONCE = 1024
 BYTES_AT_ONCE = 16 << 20
 
 
-def files(
-    spark: SparkSession,
-    folder: Path,
-    *,
-    kind: Kind = "file",
-    record: str | None = None,
-    glob: str | None = None,
-    max_files: int | None = None,
-    max_bytes: int = LARGEST,
-    namespaces: dict[str, str] | None = None,
-    clean: bool = False,
-) -> Source:
-    """The messages in the files of a folder and below, as they appear.
-
-    ``record`` names the children of the root that are messages. With ``clean`` files are deleted once they are done.
-    """
-    folder = check_inbox(folder)
-    if kind == "records":
-        check_record(record, namespaces or {})
-    load = LoadFiles(str(folder), kind, record, max_bytes, tuple(sorted((namespaces or {}).items())))
-    return Source(listing(spark, folder, glob=glob, max_files=max_files, clean=clean), load, with_empty_files)
-
-
-def with_empty_files(found: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
-    """Also the files that Spark marks as handed out and drops in silence."""
-    found = found.select("path", "length")
-    dropped = [(path, 0) for path in passed_over(checkpoint, batch)]
-    return found.union(found.sparkSession.createDataFrame(dropped, found.schema)) if dropped else found
-
-
 def check_record(record: str | None, namespaces: dict[str, str]) -> None:
+    """Raise an OptionError if ``record`` does not name the elements that are messages."""
     try:
         _splitter(record, tuple(sorted(namespaces.items())))
     except QueryError as error:
@@ -98,12 +56,12 @@ class _Pile:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
-    arrival: Any = None
-    """The time of the micro-batch, a scalar; None if the listing does not have it."""
 
-    def add(self, message: str, modified: int | None, xml: bytes | None, error: MessageError | None = None) -> None:
+    def add(
+        self, message: str, modified: int | None, xml: bytes | None, error: MessageError | None, arrival: Any
+    ) -> None:
         self.size += len(xml or b"")
-        self.rows.append({"message": message, "time": modified, "xml": xml, "error": _row(error)})
+        self.rows.append({"message": message, "time": modified, "xml": xml, "error": _row(error), "arrival": arrival})
 
     @property
     def full(self) -> bool:
@@ -116,53 +74,70 @@ class _Pile:
             pa.array([row["xml"] for row in rows], pa.binary()),
             time=pa.array([row["time"] for row in rows], TIME),
             error=pa.array([row["error"] for row in rows], ERROR),
-            arrival=None if self.arrival is None else pa.repeat(self.arrival, len(rows)),
+            arrival=None if rows[0]["arrival"] is None else pa.array([row["arrival"] for row in rows], TIME),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class LoadFiles:
-    """From the listing to the messages; runs in a worker."""
+    """Reads files of a folder into messages; runs in a worker.
+
+    Its rows have a ``path`` below the folder and, where the time of arrival is not known otherwise, an ``arrival``.
+    """
 
     folder: str
     kind: Kind = "file"
     record: str | None = None
     max_bytes: int = LARGEST
     namespaces: tuple[tuple[str, str], ...] = ()
+    follow_links: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pile = _Pile()
-        for batch in batches:
-            if "arrival" in batch.schema.names and len(batch):
-                pile.arrival = batch.column("arrival")[0]
-            for listed in batch.column("path").to_pylist():
-                path = local_path(listed)
-                name = os.path.relpath(path, self.folder)
-                modified = _modified(path)
-                for message, xml, error in self._messages(name, path):
-                    pile.add(message, modified, xml, error)
-                    if pile.full:
-                        yield pile.batch()
-        if pile.rows:
-            yield pile.batch()
+        folder = Folder(self.folder, follow_links=self.follow_links)
+        try:
+            for batch in batches:
+                paths = batch.column("path").to_pylist()
+                dated = "arrival" in batch.schema.names
+                arrivals = batch.column("arrival").to_pylist() if dated else [None] * len(paths)
+                for path, arrival in zip(paths, arrivals, strict=True):
+                    for message, modified, xml, error in self._messages(folder, path):
+                        pile.add(message, modified, xml, error, arrival)
+                        if pile.full:
+                            yield pile.batch()
+            if pile.rows:
+                yield pile.batch()
+        finally:
+            folder.close()
 
-    def _messages(self, name: str, path: str) -> Iterator[tuple[str, bytes | None, MessageError | None]]:
-        if self.kind == "lines":
-            yield from self._lines(name, path)
+    def _messages(self, folder: Folder, path: str) -> Iterator[_Message]:
+        """Yield the id, the date of the file, the content and the error of each message of a file."""
+        try:
+            file = folder.open(path)
+        except MessageError as error:
+            yield path, None, None, error
             return
+        with file:
+            date = modified(file)
+            if self.kind == "lines":
+                yield from ((id, date, xml, error) for id, xml, error in self._lines(path, file))
+            else:
+                yield from ((id, date, xml, error) for id, xml, error in self._whole(path, file))
+
+    def _whole(self, path: str, file: BinaryIO) -> Iterator[tuple[str, bytes | None, MessageError | None]]:
         limit = self.max_bytes if self.kind == "file" else LARGEST_FILE
         content: bytes | None = None
         try:
-            content = read_file(path, limit)
+            content = read_file(file, limit)
             if path.endswith(".gz"):
                 content = unpack(content, limit)
         except MessageError as error:
-            yield name, content, error
+            yield path, content, error
             return
         if self.kind == "file":
-            yield name, content, None
+            yield path, content, None
         else:
-            yield from self._records(name, content)
+            yield from self._records(path, content)
 
     def _records(self, name: str, content: bytes) -> Iterator[tuple[str, bytes | None, MessageError | None]]:
         try:
@@ -173,22 +148,24 @@ class LoadFiles:
         for number, xml in enumerate((found[0].fragments or ()) if found else (), start=1):
             yield self._bounded(f"{name}#{number}", xml)
 
-    def _lines(self, name: str, path: str) -> Iterator[tuple[str, bytes | None, MessageError | None]]:
+    def _lines(self, name: str, raw: BinaryIO) -> Iterator[tuple[str, bytes | None, MessageError | None]]:
         number = 0
+        packed = name.endswith(".gz")
         try:
-            with open(path, "rb", opener=without_waiting) as raw:
-                file: Any = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
-                while line := file.readline(self.max_bytes + 2):
-                    number += 1
-                    whole = line.endswith(b"\n")
-                    if not whole and len(line) > self.max_bytes:
-                        _skip_line(file)
-                        text = f"the line has more than {self.max_bytes} bytes; it stays in the file"
-                        yield f"{name}#{number}", None, refusal("limit-size", text)
-                    elif line := line.strip(b"\r\n"):  # an empty line is none
-                        yield self._bounded(f"{name}#{number}", line)
+            if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+                raise OSError(0, "not a regular file")
+            file: Any = gzip.GzipFile(fileobj=raw) if packed else raw
+            while line := file.readline(self.max_bytes + 2):
+                number += 1
+                whole = line.endswith(b"\n")
+                if not whole and len(line) > self.max_bytes:
+                    _skip_line(file)
+                    text = f"the line has more than {self.max_bytes} bytes; it stays in the file"
+                    yield f"{name}#{number}", None, refusal("limit-size", text)
+                elif line := line.strip(b"\r\n"):  # an empty line is none
+                    yield self._bounded(f"{name}#{number}", line)
         except (OSError, EOFError, zlib.error) as error:
-            code = "bad-gzip" if path.endswith(".gz") else "unreadable"
+            code = "bad-gzip" if packed else "unreadable"
             yield f"{name}#{number + 1}", None, refusal(code, f"the file cannot be read further: {error}")
 
     def _bounded(self, message: str, xml: bytes) -> tuple[str, bytes | None, MessageError | None]:
@@ -200,12 +177,6 @@ class LoadFiles:
 def _skip_line(file: Any) -> None:
     while (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
         pass
-
-
-def _modified(path: str) -> int | None:
-    with suppress(OSError):
-        return Path(path).stat().st_mtime_ns // 1000
-    return None
 
 
 def _row(error: MessageError | None) -> dict[str, object] | None:

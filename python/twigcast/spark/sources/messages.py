@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,8 +39,6 @@ class Source:
 
     frame: DataFrame
     load: Load
-    complete: Callable[[DataFrame, Path, int], DataFrame] | None = None
-    """Adds to a micro-batch what Spark has left out of it, given the checkpoint and the batch's number."""
 
 
 def message_batch(
@@ -67,10 +64,12 @@ def message_batch(
 
 
 def dated(source: Source) -> Source:
-    """Give the rows of a streaming source the time of their micro-batch, as ``arrival``.
+    """Give the rows of a streaming source the time of their micro-batch, as ``arrival``, unless they have it.
 
     Spark writes that time to the checkpoint before the micro-batch begins, so a repeated one has the same.
     """
     from pyspark.sql import functions as f
 
+    if "arrival" in source.frame.columns:
+        return source
     return replace(source, frame=source.frame.withColumn("arrival", f.current_timestamp()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from twigcast.errors import OptionError
+from twigcast.spark.paths import local_uri
 from twigcast.spark.sources.messages import Source, message_batch
 from twigcast.spark.stages.outcome import as_bytes
 
@@ -29,11 +30,12 @@ def table(
     """The rows of the files of a folder, as they appear; for ``columns`` see :func:`frame_source`."""
     from pyspark.errors import PySparkException
 
+    place = local_uri(path)
     # By default a file a week older than the newest one is passed over in silence.
     settings = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(max_files), **(options or {})}
     try:
-        schema = settings.pop("schema", None) or spark.read.options(**settings).format(format).load(path).schema
-        frame = spark.readStream.options(**settings).format(format).schema(schema).load(path)
+        schema = settings.pop("schema", None) or spark.read.options(**settings).format(format).load(place).schema
+        frame = spark.readStream.options(**settings).format(format).schema(schema).load(place)
     except PySparkException as error:
         text = f"cannot read {path} as {format}: {(str(error).splitlines() or [''])[0]}"
         hint = 'put a file there, or set options.schema = "id string, xml string"'

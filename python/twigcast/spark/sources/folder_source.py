@@ -1,0 +1,132 @@
+"""A folder as a streaming source of Spark, for queries that have a state there.
+
+It is a Python data source over the listing log.
+
+Spark's checkpoint has only the number of the last micro-batch of the listing log, so both can be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from twigcast.errors import StateDamaged
+from twigcast.spark.sources.listing import Listing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "twigcast-folder"
+COLUMNS = pa.schema([("path", pa.string()), ("arrival", pa.timestamp("us", tz="UTC"))])
+
+
+def folder_frame(
+    spark: SparkSession,
+    root: Path,
+    state: Path,
+    *,
+    glob: str | None = None,
+    max_files: int | None = None,
+    follow_links: bool = False,
+) -> DataFrame:
+    """Return the files of a folder, as they appear, as rows of (path, arrival). ``state`` has the listing log."""
+    spark.dataSource.register(FolderSource)
+    reader = spark.readStream.format(NAME).option("root", str(root)).option("state", str(state))
+    reader = reader.option("follow_links", str(follow_links)).option("slices", str(_cores(spark)))
+    if glob is not None:
+        reader = reader.option("glob", glob)
+    if max_files is not None:
+        reader = reader.option("max_files", str(max_files))
+    return reader.load()
+
+
+def _cores(spark: SparkSession) -> int:
+    return spark.sparkContext.defaultParallelism
+
+
+class FolderSource(DataSource):
+    """Spark's way to a folder."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return "path string, arrival timestamp"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return FolderReader(dict(self.options))
+
+
+class _Slice(InputPartition):
+    """Some files of a micro-batch."""
+
+    def __init__(self, paths: list[str], arrivals: list[int]) -> None:
+        self.paths = paths
+        self.arrivals = arrivals
+
+
+class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lists the folder in a process of its own beside the driver, and gives Spark one micro-batch at a time."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._opened: Listing | None = None
+        self._upto: int | None = None
+        """With the trigger ``availableNow``: the last micro-batch of what was there at the start."""
+
+    @property
+    def _listing(self) -> Listing:
+        # Opened when it is needed first: the reader also goes to workers, where it is not.
+        if self._opened is None:
+            options = self._options
+            self._opened = Listing(
+                Path(options["state"]),
+                Path(options["root"]),
+                glob=options.get("glob"),
+                max_files=int(options["max_files"]) if "max_files" in options else None,
+                follow_links=options.get("follow_links") == "True",
+            )
+        return self._opened
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"entry": -1}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._listing.look()
+        self._upto = self._listing.next - 1
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        if self._upto is None:
+            self._listing.look()
+        last = self._listing.next - 1 if self._upto is None else self._upto
+        if start["entry"] >= self._listing.next:
+            raise StateDamaged(self._listing.path, f"ends before batch {start['entry']}, which has been read")
+        return {"entry": min(last, start["entry"] + 1)} if last > start["entry"] else start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        paths: list[str] = []
+        arrivals: list[int] = []
+        for number in range(start["entry"] + 1, end["entry"] + 1):
+            entry = self._listing.entry(number)
+            paths += entry.paths
+            arrivals += [entry.arrival] * len(entry.files)
+        size = max(1, -(-len(paths) // int(self._options["slices"])))
+        return [_Slice(paths[n : n + size], arrivals[n : n + size]) for n in range(0, len(paths), size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Slice)
+        arrivals = pa.array(partition.arrivals, pa.int64()).cast(COLUMNS.field("arrival").type)
+        yield pa.RecordBatch.from_arrays([pa.array(partition.paths, pa.string()), arrivals], schema=COLUMNS)
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
