@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from twigcast import Broker, residual
-from twigcast.correlate import engine as correlate_engine
+from twigcast.correlate.making import Payloads
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import QueryError, SubscriptionError
 from twigcast.failures import FAILURES, Failed, Failure, failures_column
@@ -168,14 +168,14 @@ def test_what_a_correlation_raises_is_its_own(error: BaseException, monkeypatch:
     broker.subscribe(PAIR, id="failing")
     broker.subscribe("SELECT <r>{ $y }</r> FROM " + PAIR, id="other")
     broker.subscribe("//a", id="plain")
-    joined = correlate_engine.Correlations._joined
+    make = Payloads.make
 
-    def failing(self: Any, correlation: Any, found: Any, copies: Any) -> Any:
-        if correlation is self.get("failing"):
+    def failing(self: Any, correlation: Any, found: Any, sources: Any, most: int) -> Any:
+        if found.number == 0:  # the first that was added
             raise error
-        return joined(self, correlation, found, copies)
+        return make(self, correlation, found, sources, most)
 
-    monkeypatch.setattr(correlate_engine.Correlations, "_joined", failing)
+    monkeypatch.setattr(Payloads, "make", failing)
     failures: list[Failure] = []
     broker.publish(b"<m><a>1</a></m>", id="m1", time=1, stream="S", failures=failures)
     found = broker.publish(b"<m><a>2</a><b>1</b></m>", id="m2", time=2, stream="S", failures=failures)

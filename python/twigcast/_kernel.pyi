@@ -8,8 +8,8 @@ __version__: str
 Error: TypeAlias = tuple[str, str, int, int, int]
 """Code, words, line, column (in characters) and byte offset."""
 
-Selected: TypeAlias = tuple[int, list[int] | None, list[bytes] | None, bool]
-"""Number of a subscription, the nodes or fragments it selects, and whether these are all."""
+Selected: TypeAlias = tuple[int, list[int] | None, list[bytes] | None, str | None]
+"""Number of a subscription, the nodes or fragments it selects, and why these are not all, if they are not."""
 
 Name: TypeAlias = tuple[str, str]
 """Namespace name ("" for none) and local name."""
@@ -107,10 +107,10 @@ class Transforms:
     def remove(self, number: int) -> None: ...
     def transform_one(
         self, xml: bytes, limits: dict[str, int] | None = None
-    ) -> tuple[list[int], list[int], list[bytes], list[int], Error | None]: ...
+    ) -> tuple[list[int], list[int], list[bytes], list[tuple[int, str]], Error | None]: ...
     def transform_column(
         self, column: Any, start: int, max_bytes: int, limits: dict[str, int] | None = None
-    ) -> tuple[ArrowData, ArrowData, int]: ...
+    ) -> tuple[ArrowData, ArrowData, list[tuple[int, str]], int]: ...
     def match_one(self, xml: bytes, limits: dict[str, int] | None = None) -> tuple[list[int], Error | None]: ...
     def match_column(self, column: Any, limits: dict[str, int] | None = None) -> ArrowData: ...
     def groups_one(
@@ -182,6 +182,12 @@ class Units:
         self, column: object, free: int = 0, limits: dict[str, int] | None = None
     ) -> tuple[list[int], Error | None]: ...
 
+class Text:
+    """The text of a message, shared with the kernel."""
+
+    def __bytes__(self) -> bytes: ...
+    def __len__(self) -> int: ...
+
 class Correlator:
     """Queries across messages; a query's variable is (number of its block, number therein)."""
 
@@ -216,7 +222,14 @@ class Correlator:
         label: bytes,
         xml: bytes,
         limits: dict[str, int] | None = None,
-    ) -> tuple[bool, list[tuple[int, list[int], list[int], list[int]]], list[bytes], list[bytes], Error | None]: ...
+    ) -> tuple[
+        bool,
+        list[tuple[int, list[int], list[int], list[int]]],
+        list[bytes],
+        list[Text],
+        list[tuple[int, str]],
+        Error | None,
+    ]: ...
     def push_column(
         self,
         streams: Sequence[Sequence[int]],
@@ -225,7 +238,9 @@ class Correlator:
         labels: Any,
         xml: Any,
         limits: dict[str, int] | None = None,
-    ) -> tuple[ArrowData, ArrowData, ArrowData, ArrowData]: ...
+        start: int = 0,
+        most: int = ...,
+    ) -> tuple[ArrowData, ArrowData, ArrowData, list[Text], list[tuple[int, int, str]]]: ...
     def restore(
         self,
         streams: Sequence[Sequence[int]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -30,6 +30,7 @@ from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
 from twigcast.results import Selected
 from twigcast.schema.check import check
+from twigcast.shares import Result, measure, within_budget
 from twigcast.shown import shown
 from twigcast.subscription import check_query
 from twigcast.times import event_time
@@ -53,13 +54,82 @@ class Match:
     fragments: list[bytes] | None = field(default=None, hash=False)
     """The selected nodes as XML, likewise."""
     complete: bool = True
-    """False if a limit cut these, or the payload, off."""
+    """False if results are missing: nodes, fragments, the payload, or further results of a correlation."""
     payload: bytes | None = None
     """The new message, where the subscription is a transform or a correlation."""
     messages: tuple[str | int, ...] | None = field(default=None, repr=False)
     """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
+    reason: str | None = field(default=None, repr=False)
+    """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.shares``)."""
 
     __repr__ = shown
+
+
+class _Found:
+    """What has been found for one message and for what is derived of it, within the message's budget.
+
+    Filters, transforms and correlations keep to the budget each for themselves. Together they may have more for a
+    moment, and are cut where that is a quarter more.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._found: list[tuple[str | int, Selected | Correlated]] = []
+        self._results = self._size = 0
+        self._parts = 0
+
+    def add(self, message: str | int, found: Sequence[Selected | Correlated]) -> None:
+        """Add what one part of the broker found for a message."""
+        if not found:
+            return
+        self._found += [(message, one) for one in found]
+        self._parts += 1
+        for one in found:
+            count, size = measure(_result(one))
+            self._results += count
+            self._size += size
+        limits = self._limits
+        if self._results > limits.max_message_results * 5 // 4 or self._size > limits.max_message_result_bytes * 5 // 4:
+            self._cut()
+
+    def finish(self) -> list[tuple[str | int, Selected | Correlated]]:
+        """Return what is within the budget."""
+        if self._parts > 1:
+            self._cut()
+        return self._found
+
+    def _cut(self) -> None:
+        before = [(_key(one), _result(one)) for _, one in self._found]
+        after = within_budget(before, self._limits)
+        if after is before:
+            return
+        found: list[tuple[str | int, Selected | Correlated]] = []
+        marked: set[SubscriptionId] = set()
+        self._results = self._size = 0
+        for (message, one), (_, result) in zip(self._found, after, strict=True):
+            if isinstance(one, Selected):
+                one = Selected(one.id, *result)
+            elif result[3] is None:
+                # the first result that is missing stands for all that are
+                if one.subscription in marked:
+                    continue
+                marked.add(one.subscription)
+                one = Correlated(one.subscription, (message,), None, reason=result[4])
+            found.append((message, one))
+            count, size = measure(result)
+            self._results += count
+            self._size += size
+        self._found = found
+
+
+def _key(found: Selected | Correlated) -> SubscriptionId:
+    return found.id if isinstance(found, Selected) else found.subscription
+
+
+def _result(found: Selected | Correlated) -> Result:
+    if isinstance(found, Selected):
+        return found.nodes, found.fragments, found.complete, found.payload, found.reason
+    return None, None, found.payload is not None, found.payload, found.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,16 +448,16 @@ class Broker:
         number = next(self._published)
         message = number if id is None else id
         failed: list[Failure] = []
-        found: list[tuple[str | int, Selected | Correlated]] = []
-        found += [(message, one) for one in self.engine.select(xml, failures=failed)]
+        found = _Found(self.engine.limits)
+        found.add(message, self.engine.select(xml, failures=failed))
         if stream is not None and stream in self._streams:
-            found += [(message, one) for one in self._streams[stream].select(xml, failures=failed)]
+            found.add(message, self._streams[stream].select(xml, failures=failed))
         if len(self.correlations):
             outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed)
-            found += [(message, one) for one in outcome.results]
+            found.add(message, outcome.results)
             for made in outcome.derived:
                 if made.stream in self._streams:
-                    found += [(made.id, one) for one in self._select(made, failed)]
+                    found.add(made.id, self._select(made, failed))
         if failed:
             self._count(failed, number)
             if failures is not None:
@@ -395,7 +465,7 @@ class Broker:
             for failure in failed if failures is None else ():
                 _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
         with self._lock:
-            return [self._match(*one) for one in found]
+            return [self._match(*one) for one in found.finish()]
 
     def publish_many(
         self, messages: Iterable[bytes], *, stream: str | None = None, failures: list[Failure] | None = None
@@ -432,11 +502,13 @@ class Broker:
 
     def _match(self, message: str | int, found: Selected | Correlated) -> Match:
         if isinstance(found, Correlated):
-            id, payload = found.subscription, found.payload
+            id, payload, reason = found.subscription, found.payload, found.reason
             of = self._subscribers.get(id)
-            return Match(message, id, of, complete=payload is not None, payload=payload, messages=found.messages)
+            is_all = payload is not None
+            return Match(message, id, of, complete=is_all, payload=payload, messages=found.messages, reason=reason)
         of = self._subscribers.get(found.id)
-        return Match(message, found.id, of, found.nodes, found.fragments, found.complete, found.payload)
+        kinds = (found.nodes, found.fragments, found.complete, found.payload)
+        return Match(message, found.id, of, *kinds, reason=found.reason)
 
     def _checked(self, time: int) -> int:
         """Return the time, or raise a MessageError if it is too far ahead of the clock."""

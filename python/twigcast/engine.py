@@ -6,6 +6,7 @@ import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from threading import RLock
 from typing import Literal, get_args
@@ -38,10 +39,21 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check, selecting
-from twigcast.results import Selected, as_matches, check_deliver_empty, check_result, check_selects
+from twigcast.results import (
+    MATCH,
+    RESULT_FIELDS,
+    Selected,
+    as_matches,
+    check_deliver_empty,
+    check_result,
+    check_selects,
+    exceeds,
+    match_of,
+)
 from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
+from twigcast.shares import Result, within_budget
 from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
 from twigcast.transform import reference
@@ -54,8 +66,6 @@ from twigcast.transform.templates import Prepared, Templates
 _LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
-_Result = tuple[list[int] | None, list[bytes] | None, bool, bytes | None]
-
 # The place of a transform among the filters.
 NEVER = Template(Plan((NOWHERE,), None, ()), (), kept=True)
 
@@ -395,21 +405,28 @@ class Engine:
         failed: list[Failed] = []
         if self._residuals:
             found, failed = self._residuals.select(xml, found, self.limits)
-        chosen: list[tuple[int, _Result]] = [
-            (number, (nodes, fragments, complete, None)) for number, nodes, fragments, complete in found
+        chosen: list[tuple[int, Result]] = [
+            (number, (nodes, fragments, reason is None, None, reason)) for number, nodes, fragments, reason in found
         ]
         if self._transforms:
             made, untried, error = self._transforms.make(xml, self.limits)
             raise_if(error)
             failed += untried
-            chosen += [(one.number, (None, None, one.payload is not None, one.payload)) for one in made]
+            chosen += [(one.number, (None, None, one.reason is None, one.payload, one.reason)) for one in made]
             chosen.sort(key=lambda one: one[0])
+        if self._makes_beside_filters:
+            chosen = within_budget(chosen, self.limits)
         if failed:
             self._report(failed, failures)
         with self._lock:
             if self._reuses != began:
                 chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
             return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
+
+    @property
+    def _makes_beside_filters(self) -> bool:
+        """Whether results come from more than the kernel's filters, each part of which keeps to the budget alone."""
+        return bool(self._transforms) or (bool(self._wanting) and bool(self._residuals))
 
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)
@@ -496,8 +513,8 @@ class Engine:
         """As ``match_batch``, with what subscriptions select.
 
         ``matches`` is a list of structs: ``subscription`` (its number), ``nodes`` (list of ids), ``fragments`` (list of
-        binary), ``complete`` (false if a limit cut these off) and ``payload`` (the new message of a transform). What
-        was not asked for is null.
+        binary), ``complete`` (false if some results are missing), ``payload`` (the new message of a transform) and
+        ``reason`` (why results are missing, one of ``twigcast.shares.REASONS``). What was not asked for is null.
         """
         parts = list(self.select_batches(batch, max_matches=2**31 - 2**26, max_bytes=1 << 30))
         if len(parts) == 1:
@@ -518,8 +535,11 @@ class Engine:
             failed: FailedRows = {}
             part = xml.slice(start, end - start)
             if self._residuals:
-                matches, failed = self._residuals.select_lists(part, matches, self.limits)
+                matches, failed = self._residuals.select_lists(part, matches, self.limits, max_bytes)
+                part = part[: len(matches)]
             for found, rows, more in self._with_transforms(part, as_matches(matches), max_bytes):
+                if self._makes_beside_filters:
+                    found = self._cut_lists(found)
                 of_rows = {row - rows.start: failed[row] for row in failed if rows.start <= row < rows.stop}
                 add_failed(of_rows, more)
                 errors = with_rejected(error[rows], rejected, start)
@@ -546,6 +566,22 @@ class Engine:
             start = end
             if start >= len(xml):
                 return
+
+    def _cut_lists(self, lists: pa.ListArray) -> pa.ListArray:
+        """Return lists of ``MATCH`` in which each message keeps to its budget over all kinds of subscriptions."""
+        most = self.limits.max_message_results, self.limits.max_message_result_bytes
+        if not exceeds(lists.flatten(), *most):
+            return lists
+        rows: list[pa.Array] = []
+        for at in range(len(lists)):
+            row = lists[at].values
+            if exceeds(row, *most):
+                results = [(one["subscription"], tuple(one[name] for name in RESULT_FIELDS)) for one in row.to_pylist()]
+                cut = within_budget(results, self.limits)
+                row = pa.array([match_of(number, result) for number, result in cut], MATCH)
+            rows.append(row)
+        offsets = accumulate(map(len, rows), initial=0)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(rows))
 
     def sharers(self, path: LinearPath) -> int:
         """How many subscriptions have this path and nothing else."""

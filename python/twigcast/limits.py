@@ -1,16 +1,19 @@
-"""Bounds on what one message may cost; crossing one is a rejection with a ``limit-…`` code, if nothing else is said."""
+"""Bounds on what one message may cost; crossing one is a rejection (``limit-…``), unless it says otherwise."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 from twigcast.errors import OptionError
 from twigcast.shown import shown
 
+# Columns of results have offsets of 31 bits.
+_HIGHEST = {"max_residual_cost": 2**63 - 1, "max_message_results": 2**28, "max_message_result_bytes": 2**30}
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The defaults are safe for untrusted messages."""
+    """Limits whose defaults are safe for untrusted messages."""
 
     max_bytes: int = 64 << 20
     """Bytes of a message."""
@@ -27,9 +30,17 @@ class Limits:
     max_entity_depth: int = 20
     """Entities open inside each other."""
     max_result_nodes: int = 10_000
-    """Nodes that one subscription may select from a message; the rest is left out, which is no rejection."""
+    """Results that one subscription may get of a message: the nodes that it selects, or the results of a correlation.
+    The rest is left out and the result marked as incomplete (``limit-result-nodes``), which is no rejection."""
     max_result_bytes: int = 16 << 20
-    """Bytes of the fragments that one subscription may select from a message; likewise."""
+    """Bytes of the results that one subscription may get of a message: fragments, or new messages. Likewise
+    (``limit-result-bytes``); what a new message is made of, such as sort keys, takes no more either."""
+    max_message_results: int = 200_000
+    """Results that all subscriptions together may get of a message. Beyond it those with the most results are cut first
+    (``budget-results``): who wants no more than an equal share gets all. Matches without results do not count."""
+    max_message_result_bytes: int = 64 << 20
+    """Bytes of the results that all subscriptions together may get of a message; likewise (``budget-bytes``). A result
+    that several subscriptions get counts for each of them."""
 
     max_residual_cost: int = 500_000_000
     """Nodes that libxml2 may have to visit to check one subscription which is beyond tree patterns; where it may be
@@ -40,15 +51,21 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            top = 2**63 - 1 if field.name == "max_residual_cost" else 2**32 - 1
+            top = _HIGHEST.get(field.name, 2**32 - 1)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= top:
                 raise OptionError("bad-limit", f"{field.name} must be a whole number from 1 to {top}, not {value!r}")
 
     def of_kernel(self) -> dict[str, int]:
-        """Those that the kernel keeps."""
+        """Return the limits that the kernel keeps."""
         return {name: value for name, value in asdict(self).items() if name != "max_residual_cost"}
 
+    def with_all_results(self) -> Limits:
+        """Return the same limits with as many results as columns can hold, for subscriptions of our own."""
+        names = ("max_result_nodes", "max_result_bytes", "max_message_results", "max_message_result_bytes")
+        return replace(self, **{name: _HIGHEST.get(name, 2**32 - 1) for name in names})
+
     def as_dict(self) -> dict[str, int]:
+        """Return all limits by name."""
         return asdict(self)
 
 

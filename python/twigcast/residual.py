@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,7 @@ from twigcast.lang.cost import Size, cost
 from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
-from twigcast.selecting import Selecting, Tree
-
-# Fragments of one column, so that Arrow's offsets suffice.
-_MOST_BYTES = 1 << 30
+from twigcast.selecting import Selecting, Tree, select
 
 
 class Residuals:
@@ -73,17 +71,6 @@ class Residuals:
             known = message.answers[key] = _answer(residual, message, limits)
         return known if isinstance(known, bool) else Failed(number, *known)
 
-    def _select(
-        self, number: int, message: Message, limits: Limits, room: int = _MOST_BYTES
-    ) -> _kernel.Selected | Failed:
-        """Return what a subscription that holds selects."""
-        try:
-            return (number, *self._selecting[number].select(message.numbered, limits, room))
-        except FATAL:
-            raise
-        except BaseException as error:
-            return Failed.of(number, error, "residual-refused")
-
     def keep(self, xml: bytes, numbers: list[int], limits: Limits) -> tuple[list[int], list[Failed]]:
         """Return the matches without those that libxml2 denies, and the subscriptions that failed."""
         if not any(n in self._sources for n in numbers):
@@ -122,44 +109,60 @@ class Residuals:
         kept: list[_kernel.Selected] = []
         failed: list[Failed] = []
         for one in found:
-            number = one[0]
-            result: bool | Failed | _kernel.Selected = True
-            if number in self._sources:
-                result = self._evaluate(number, message, limits)
-            if result is True and number in self._selecting:
-                result = self._select(number, message, limits)
-            if isinstance(result, Failed):
-                failed.append(result)
-            elif result is not False:
-                kept.append(one if result is True else result)
-        return kept, failed
+            holds = self._evaluate(one[0], message, limits) if one[0] in self._sources else True
+            if isinstance(holds, Failed):
+                failed.append(holds)
+            elif holds:
+                kept.append(one)
+        asking = [(one[0], self._selecting[one[0]]) for one in kept if one[0] in self._selecting]
+        if not asking:
+            return kept, failed
+        every, untold = select(message.numbered, asking, limits)
+        taken = {one.number: one.selected() for one in every}
+        lost = {one.number for one in untold}
+        return [taken.get(one[0], one) for one in kept if one[0] not in lost], failed + untold
 
-    def select_lists(self, xml: pa.Array, matches: pa.ListArray, limits: Limits) -> tuple[pa.ListArray, FailedRows]:
-        """Do as ``select`` does, for a column of messages and their lists of matches."""
+    def select_lists(
+        self, xml: pa.Array, matches: pa.ListArray, limits: Limits, max_bytes: int
+    ) -> tuple[pa.ListArray, FailedRows]:
+        """Do as ``select`` does, for a column of messages and their lists of matches.
+
+        The lists may be of fewer messages: they end after the one with which there are ``max_bytes`` of fragments.
+        """
         flat = matches.flatten()
         wrong: list[int] = []
         failed: FailedRows = {}
         places = array("q", range(len(flat)))
         selected: list[_kernel.Selected] = []
-        room = _MOST_BYTES
-        for at, row, number, message in self._doubtful(xml, matches, flat.field("subscription"), limits):
-            result: bool | Failed | _kernel.Selected = self._evaluate(number, message, limits)
-            if result is True and number in self._selecting:
-                result = self._select(number, message, limits, room)
-            if isinstance(result, Failed):
-                failed.setdefault(row, []).append(result)
-                wrong.append(at)
-            elif result is False:
-                wrong.append(at)
-            elif result is not True:
-                room -= sum(map(len, result[2] or ()))
-                places[at] = len(flat) + len(selected)
-                selected.append(result)
+        size, rows = 0, len(matches)
+        doubtful = self._doubtful(xml, matches, flat.field("subscription"), limits)
+        for row, some in groupby(doubtful, key=lambda one: one[1]):
+            if size >= max_bytes:
+                rows = row
+                break
+            asking: list[tuple[int, Selecting]] = []
+            places_of: dict[int, int] = {}
+            for at, _, number, message in some:
+                holds = self._evaluate(number, message, limits)
+                if isinstance(holds, Failed):
+                    failed.setdefault(row, []).append(holds)
+                if holds is not True:
+                    wrong.append(at)
+                elif number in self._selecting:
+                    asking.append((number, self._selecting[number]))
+                    places_of[number] = at
+            every, untold = select(message.numbered, asking, limits) if asking else ([], [])
+            for one in untold:
+                failed.setdefault(row, []).append(one)
+                wrong.append(places_of[one.number])
+            for taken in every:
+                places[places_of[taken.number]] = len(flat) + len(selected)
+                selected.append(taken.selected())
+                size += sum(map(len, taken.fragments or ()))
         if selected:
-            names = [field.name for field in flat.type]
-            more = pa.array([dict(zip(names, one, strict=True)) for one in selected], flat.type)
+            more = pa.array([_row(*one) for one in selected], flat.type)
             flat = pa.concat_arrays([flat, more]).take(pa.array(places))
-        return without(wrong, matches, flat), failed
+        return without(wrong, matches, flat)[:rows], failed
 
     def _doubtful(
         self, xml: pa.Array, matches: pa.ListArray, numbers: pa.Array, limits: Limits
@@ -174,6 +177,12 @@ class Residuals:
             if row != last:
                 last, message = row, Message(xml[row].as_py(), limits)
             yield at, row, number, message
+
+
+def _row(number: int, nodes: list[int] | None, fragments: list[bytes] | None, reason: str | None) -> dict[str, object]:
+    """Return a match as a row of the kernel's columns."""
+    result = {"nodes": nodes, "fragments": fragments, "complete": reason is None, "reason": reason}
+    return {"subscription": number, **result}
 
 
 def without(wrong: list[int], matches: pa.ListArray, flat: pa.Array) -> pa.ListArray:

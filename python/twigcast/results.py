@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.plan.planner import Plan
+from twigcast.shares import Result
 from twigcast.shown import shown
 
 RESULTS = ("match", "nodes", "fragments")
@@ -28,9 +29,13 @@ MATCH = pa.struct(
         pa.field("fragments", pa.list_(pa.field("item", pa.binary(), nullable=False))),
         pa.field("complete", pa.bool_(), nullable=False),
         pa.field("payload", pa.binary()),
+        pa.field("reason", pa.string()),
     ]
 )
 """A match in a column of ``Engine.select_batch``."""
+
+RESULT_FIELDS = ("nodes", "fragments", "complete", "payload", "reason")
+"""The fields of ``MATCH`` that are a ``twigcast.shares.Result``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,12 @@ class Selected:
     nodes: list[int] | None = None
     fragments: list[bytes] | None = None
     complete: bool = True
-    """False if a limit (``max_result_nodes``, ``max_result_bytes``) cut the list, or all of the payload, off; or if the
-    list is of that part of a large document that could be read."""
+    """False if a limit or the message's budget cut the list, or all of the payload, off; or if the list is of that part
+    of a large document that could be read."""
     payload: bytes | None = None
     """The new message that a transform made."""
+    reason: str | None = None
+    """Why results are missing: one of ``twigcast.shares.REASONS``."""
 
     __repr__ = shown
 
@@ -73,15 +80,28 @@ def check_selects(query: str, result: str, plan: Plan) -> None:
 
 
 def as_matches(lists: pa.ListArray) -> pa.ListArray:
-    """Lists of structs with some of the fields of ``MATCH`` as lists with all of them."""
+    """Return lists of structs with some fields of ``MATCH``, ``reason`` among them, as lists with all of them."""
     values = lists.flatten()
     have = {field.name: values.field(field.name) for field in values.type}
-    fill = {"complete": pa.array([True] * len(values), pa.bool_())}
-    if "payload" in have:
-        fill["complete"] = have["payload"].is_valid()
+    fill = {"complete": have["reason"].is_null()}
     columns = [have.get(f.name, fill.get(f.name)) for f in MATCH]
     columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, MATCH, strict=True)]
     offsets = lists.offsets
     if len(offsets) and offsets[0].as_py():
         offsets = pc.subtract(offsets, offsets[0])
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(MATCH)))
+
+
+def match_of(number: int, result: Result) -> dict[str, object]:
+    """Return a row of ``MATCH``."""
+    return {"subscription": number, **dict(zip(RESULT_FIELDS, result, strict=True))}
+
+
+def exceeds(matches: pa.Array, results: int, size: int) -> bool:
+    """Return whether an array of ``MATCH`` has more results, or more bytes of them, than that."""
+    fragments, payload = matches.field("fragments").flatten(), matches.field("payload")
+    count = len(matches.field("nodes").flatten()) + len(fragments) + len(payload) - payload.null_count
+    if count > results:
+        return True
+    total = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in (fragments, payload))
+    return bool(total > size)

@@ -282,7 +282,8 @@ def test_results(run: Any, folder: Any) -> None:
         {"message": "n.xml", "subscription": "d", "fragments": ["<b/>"]},
     ]
     cut = run("match", "-s", "s.jsonl", "--max-result-nodes", "1", "m.xml").stdout.splitlines()
-    assert json.loads(cut[0]) == {"message": "m.xml", "subscription": "n", "nodes": [2], "complete": False}
+    said = {"complete": False, "reason": "limit-result-nodes"}
+    assert json.loads(cut[0]) == {"message": "m.xml", "subscription": "n", "nodes": [2], **said}
     table = run("match", "-s", "s.jsonl", "--format", "table", "m.xml").stdout.splitlines()
     assert table[0].split() == ["message", "subscription", "query", "selected"]
     assert table[1].split() == ["m.xml", "n", "//b", "2", "4"]
@@ -296,3 +297,12 @@ def test_bad_results_are_told(run: Any, folder: Any) -> None:
     done = run("match", "-s", "s.jsonl", "m.xml")
     assert "s.jsonl:1: unknown-result: there is no result 'node'" in done.stderr
     assert "did you mean 'nodes'?" in run("match", "-s", "s.txt", "--result", "node", "m.xml").stderr
+
+
+def test_results_that_the_budget_cuts_say_so(run: Any, tmp_path: Path) -> None:
+    lines = [json.dumps({"id": i, "query": "//a", "result": "fragments"}) for i in range(3)]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines))
+    (tmp_path / "m.xml").write_bytes(b"<m>" + b"<a>xxxxxxxx</a>" * 100 + b"</m>")
+    done = run("match", "-s", "s.jsonl", "m.xml", "--max-message-result-bytes", "300")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(len(row["fragments"]), row["complete"], row["reason"]) for row in rows] == [(6, False, "budget-bytes")] * 3

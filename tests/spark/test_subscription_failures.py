@@ -11,7 +11,7 @@ from pipeline_files import Site
 from pyspark.sql import SparkSession
 
 from twigcast.cli.dead import dead as dead_command
-from twigcast.correlate import engine as correlate_engine
+from twigcast.correlate.making import Payloads
 from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
 from twigcast.limits import Limits
@@ -91,14 +91,14 @@ def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) 
 
 
 def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = correlate_engine.Correlations._joined
+    make = Payloads.make
 
-    def failing(self: Any, correlation: Any, found: Any, copies: Any) -> Any:
-        if correlation is self.get("failing"):
+    def failing(self: Any, correlation: Any, found: Any, sources: Any, most: int) -> Any:
+        if found.number == 0:  # the first that was added
             raise MemoryError
-        return joined(self, correlation, found, copies)
+        return make(self, correlation, found, sources, most)
 
-    monkeypatch.setattr(correlate_engine.Correlations, "_joined", failing)
+    monkeypatch.setattr(Payloads, "make", failing)
     pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
     task = Buckets(((Standing("failing", pair), Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")),))
     messages = [Incoming("S", "1", 1, b"<m><a>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
 use twigcast_kernel::group::Group;
 use twigcast_kernel::matcher::Matcher;
-use twigcast_kernel::output::results::Results;
+use twigcast_kernel::output::results::{Results, MOST_BYTES};
 use twigcast_kernel::paths::Step;
 use twigcast_kernel::shapes::program::Slot;
 use twigcast_kernel::shapes::select::Form;
@@ -257,7 +257,8 @@ impl Engine {
         }))
     }
 
-    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, complete).
+    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, reason), where the
+    /// reason says why that is not all, if it is not.
     #[pyo3(signature = (xml, limits=None))]
     fn select_one(
         &self,
@@ -287,6 +288,7 @@ impl Engine {
         let limits = self::limits(limits)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
+        let max_bytes = max_bytes.min(MOST_BYTES);
         let (data, next) = py.detach(|| {
             let (mut found, mut selected) = (vec![], Results::default());
             let mut offsets: Vec<i32> = vec![0];

@@ -15,8 +15,9 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::engine::{Correlator as Kernel, Input, Results, Settings};
+use twigcast_kernel::join::engine::{Correlator as Kernel, Input, Settings};
 use twigcast_kernel::join::query::{Body, Comparison, Place, Tie};
+use twigcast_kernel::join::results::Results;
 use twigcast_kernel::join::Time;
 use twigcast_kernel::shapes::program::Op;
 use twigcast_kernel::xml::Limits;
@@ -31,8 +32,26 @@ pub struct Correlator {
 type Ref = (u32, u32);
 /// A result: query, places of its messages in the lists of these, nodes shown, subscribers.
 type Found = (u32, Vec<u32>, Vec<u32>, Vec<u32>);
-/// Taken (or late), results, labels and texts of the messages they name, and why the message was refused if it was.
-type Pushed = (bool, Vec<Found>, Vec<Py<PyBytes>>, Vec<Py<PyBytes>>, Option<Error>);
+/// Taken (or late), results, labels and texts of the messages they name, the subscribers that do not get all of theirs
+/// with the reason, and why the message was refused if it was.
+type Pushed = (bool, Vec<Found>, Vec<Py<PyBytes>>, Vec<Text>, Vec<Cut>, Option<Error>);
+/// A subscriber, and why it does not get all results.
+type Cut = (u32, &'static str);
+
+/// The text of a message, shared with the state: a copy is made for whoever asks for its bytes.
+#[pyclass(frozen, module = "twigcast._kernel")]
+pub struct Text(Arc<[u8]>);
+
+#[pymethods]
+impl Text {
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// Bindings and values.
 type Relations = (ArrowData, ArrowData);
@@ -145,13 +164,16 @@ impl Correlator {
         let done = py.detach(|| self.lock().push(&streams, Input { time, route, label, xml }, &limits, &mut out));
         let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
         let taken = done.as_ref().copied().unwrap_or(true);
-        Ok((taken, rows(&out), bytes(&out.labels), bytes(&out.texts), done.err().map(error)))
+        let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
+        let cuts = out.cuts.iter().map(|&(subscriber, cut)| (subscriber, cut.code())).collect();
+        Ok((taken, rows(&out), bytes(&out.labels), texts, cuts, done.err().map(error)))
     }
 
-    /// As `push` for columns: routes (which of the given lists of streams), times, labels, messages. Answers a struct
-    /// array (late, error), a struct array of results (row, query, messages, nodes, subscribers), and labels and texts
-    /// of the messages that these name.
-    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None))]
+    /// As `push` for columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
+    /// after the row with which there are `most` results. Answers a struct array (late, error), a struct array of results
+    /// (row, query, messages, nodes, subscribers), labels and texts of the messages that these name, and (row,
+    /// subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
+    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX))]
     #[allow(clippy::too_many_arguments)]
     fn push_column(
         &self,
@@ -162,23 +184,26 @@ impl Correlator {
         labels: &Bound<'_, PyAny>,
         xml: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(ArrowData, ArrowData, ArrowData, ArrowData)> {
+        start: usize,
+        most: usize,
+    ) -> PyResult<(ArrowData, ArrowData, ArrowData, Vec<Text>, Vec<(u32, u32, &'static str)>)> {
         let limits = self::limits(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
         py.detach(|| {
             let mut kernel = self.lock();
             let (mut out, mut errors, mut late, mut row_of) = (Results::default(), Errors::default(), vec![], vec![]);
-            columns.each(&streams, |row, streams, input| {
+            let mut cuts = vec![];
+            columns.each(&streams, start, |row, streams, input| {
                 let done = kernel.push(streams, input, &limits, &mut out);
                 late.push(!done.as_ref().copied().unwrap_or(true));
-                row_of.resize(out.len(), row as u32);
+                row_of.resize(out.len(), (row - start) as u32);
+                cuts.extend(out.cuts.drain(..).map(|(sub, cut)| ((row - start) as u32, sub, cut.code())));
                 errors.push(done.err());
+                out.subscribers.len() < most
             })?;
             let rows = named(vec![("late", Arc::new(BooleanArray::from(late))), ("error", errors.finish())]);
-            let bytes = |all: &[Box<[u8]>]| -> ArrayRef {
-                Arc::new(LargeBinaryArray::from_iter_values(all.iter().map(|b| &b[..])))
-            };
-            let texts = (bytes(&out.labels), bytes(&out.texts));
+            let labels: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(out.labels.iter().map(|b| &b[..])));
+            let texts = out.texts.into_iter().map(Text).collect();
             let results = named(vec![
                 ("row", numbers(row_of)),
                 ("query", numbers(out.queries)),
@@ -186,7 +211,7 @@ impl Correlator {
                 ("nodes", lists(out.nodes, &out.node_ends)),
                 ("subscribers", lists(out.subscribers, &out.subscriber_ends)),
             ]);
-            Ok((export(rows), export(results), export(texts.0), export(texts.1)))
+            Ok((export(rows), export(results), export(labels), texts, cuts))
         })
     }
 
@@ -208,8 +233,9 @@ impl Correlator {
         py.detach(|| {
             let mut kernel = self.lock();
             let mut refused = None;
-            columns.each(&streams, |_, streams, input| {
+            columns.each(&streams, 0, |_, streams, input| {
                 refused = refused.take().or(kernel.restore(streams, input, &limits).err());
+                true
             })?;
             refused.map_or(Ok(()), |e| Err(PyValueError::new_err(e.message)))
         })
@@ -379,15 +405,23 @@ impl Columns {
         Ok(all)
     }
 
-    fn each(&self, streams: &[Vec<u32>], mut f: impl FnMut(usize, &[u32], Input<'_>)) -> PyResult<()> {
+    /// Calls `f` for the rows from one on, until it says that it is enough.
+    fn each(
+        &self,
+        streams: &[Vec<u32>],
+        start: usize,
+        mut f: impl FnMut(usize, &[u32], Input<'_>) -> bool,
+    ) -> PyResult<()> {
         let (labels, xml) = (Rows::new(&self.labels)?, Rows::new(&self.xml)?);
         let routes = self.routes.as_primitive::<UInt32Type>();
         let times = self.times.as_primitive::<Int64Type>();
-        for row in 0..xml.len() {
+        for row in start..xml.len() {
             let route = routes.value(row);
             let streams = streams.get(route as usize).ok_or_else(|| PyValueError::new_err("no such route"))?;
             let (label, xml) = (labels.get(row).unwrap_or_default(), xml.get(row).unwrap_or_default());
-            f(row, streams, Input { time: times.value(row), route, label, xml });
+            if !f(row, streams, Input { time: times.value(row), route, label, xml }) {
+                break;
+            }
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Pieces>()?;
     m.add_class::<chunk::Units>()?;
     m.add_class::<join::Correlator>()?;
+    m.add_class::<join::Text>()?;
     shred::register(m)?;
     xml::register(m)?;
     Ok(())

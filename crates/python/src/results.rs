@@ -1,17 +1,20 @@
 //! Results for Python: one by one, or as Arrow columns.
 
-use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, ListArray, StructArray, UInt32Array};
+use arrow_array::{
+    new_null_array, Array, ArrayRef, BinaryArray, BooleanArray, ListArray, StringArray, StructArray, UInt32Array,
+};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{Field, Fields};
+use arrow_schema::{DataType, Field, Fields};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;
 use std::sync::Arc;
 use twigcast_kernel::output::results::Results;
+use twigcast_kernel::output::share::Cut;
 use twigcast_kernel::shapes::select::Form;
 
-/// A match: number, nodes, fragments, and whether these are all.
-pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, bool);
+/// A match: number, nodes, fragments, and why these are not all, if they are not.
+pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>);
 
 pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selected> {
     let one = |(i, &number): (usize, &u32)| {
@@ -20,7 +23,7 @@ pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selecte
         let fragments = || range(&results.fragment_ends, i).map(fragment).collect();
         let form = results.forms[i];
         let nodes = (form == Some(Form::Nodes)).then(nodes);
-        (number, nodes, (form == Some(Form::Fragments)).then(fragments), results.complete[i])
+        (number, nodes, (form == Some(Form::Fragments)).then(fragments), results.cuts[i].map(Cut::code))
     };
     numbers.iter().enumerate().map(one).collect()
 }
@@ -30,7 +33,7 @@ fn range(ends: &[u32], i: usize) -> Range<usize> {
     start as usize..ends[i] as usize
 }
 
-/// One list of structs per message: subscription, nodes, fragments, complete.
+/// One list of structs per message: subscription, nodes, fragments, complete, reason.
 pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArray {
     let of_form = |form| Some(NullBuffer::from_iter(results.forms.iter().map(|f| *f == Some(form))));
     let nodes = list(&results.node_ends, numbers_array(results.nodes), of_form(Form::Nodes));
@@ -40,12 +43,21 @@ pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArra
         ("subscription", numbers_array(numbers), false),
         ("nodes", Arc::new(nodes), true),
         ("fragments", Arc::new(fragments), true),
-        ("complete", Arc::new(BooleanArray::from(results.complete)), false),
+        ("complete", Arc::new(BooleanArray::from_iter(results.cuts.iter().map(|cut| Some(cut.is_none())))), false),
+        ("reason", reasons(&results.cuts), true),
     ];
     let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
     let matches = StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None);
     let item = Arc::new(Field::new("item", matches.data_type().clone(), false));
     ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(matches), None)
+}
+
+/// Why results were left out, null where they were not.
+pub fn reasons(cuts: &[Option<Cut>]) -> ArrayRef {
+    if cuts.iter().all(Option::is_none) {
+        return new_null_array(&DataType::Utf8, cuts.len());
+    }
+    Arc::new(StringArray::from_iter(cuts.iter().map(|cut| cut.map(Cut::code))))
 }
 
 fn numbers_array(numbers: Vec<u32>) -> ArrayRef {

@@ -12,6 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use twigcast_kernel::output::fragment::Under;
+use twigcast_kernel::output::results::MOST_BYTES;
+use twigcast_kernel::output::share::Cut;
 use twigcast_kernel::transform::engine::{GroupColumns, Output, Transformer, Transforms as Kernel};
 use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Making, Piece, Start, Template};
 use twigcast_kernel::transform::plans::profile::KINDS;
@@ -23,8 +25,11 @@ pub struct Transforms {
     idle: Mutex<Vec<Transformer>>,
 }
 
-/// A new message: its subscriptions' numbers and its place in the list of payloads.
-type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Vec<u32>, Option<Error>);
+/// Subscriptions, the places of their new messages in the list of these, why some of the messages are not there, and why
+/// the message was refused if it was.
+type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Cuts, Option<Error>);
+/// New messages that were left out, by their places, and why.
+type Cuts = Vec<(u32, &'static str)>;
 /// Per plan its subscriptions and groups; per group the bound node and the lists.
 type Grouped = Vec<(Vec<u32>, Vec<(u32, Vec<Vec<u32>>)>)>;
 
@@ -101,12 +106,13 @@ impl Transforms {
         let from = |i: usize| if i == 0 { 0 } else { out.ends[i - 1] as usize };
         let payload = |i: usize| PyBytes::new(py, &out.bytes[from(i)..out.ends[i] as usize]).unbind();
         let payloads = (0..out.ends.len()).map(payload).collect();
-        Ok((out.subs, out.payload_of, payloads, out.cut, done.err().map(error)))
+        let cuts = cuts(&out);
+        Ok((out.subs, out.payload_of, payloads, cuts, done.err().map(error)))
     }
 
     /// As `transform_one` for a column from row `start` on, until there are `max_bytes`: a struct array (matches: list of
-    /// subscription and payload, the place of the new message in the array of all, error), that array, and the first row
-    /// not done.
+    /// subscription and payload, the place of the new message in the array of all, error), that array, which of its
+    /// messages were left out and why, and the first row not done.
     #[pyo3(signature = (column, start, max_bytes, limits=None))]
     fn transform_column(
         &self,
@@ -115,17 +121,19 @@ impl Transforms {
         start: usize,
         max_bytes: usize,
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(ArrowData, ArrowData, usize)> {
+    ) -> PyResult<(ArrowData, ArrowData, Cuts, usize)> {
         let limits = self::limits(limits)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let (matches, payloads, next) = py.detach(|| {
+        let max_bytes = max_bytes.min(MOST_BYTES) as u64;
+        let (matches, payloads, cuts, next) = py.detach(|| {
             let (mut out, mut errors, mut offsets) = (Output::default(), Errors::default(), vec![0i32]);
             let next = self.each_row(&rows, start, |k, t, xml| {
                 errors.push(t.transform(k, xml, &limits, &mut out).err());
                 offsets.push(out.subs.len() as i32);
-                out.bytes.len() + 8 * out.subs.len() < max_bytes
+                out.delivered + 8 * (out.subs.len() as u64) < max_bytes
             });
+            let cuts = cuts(&out);
             let columns: Vec<(&str, ArrayRef)> = vec![
                 ("subscription", Arc::new(UInt32Array::new(ScalarBuffer::from(out.subs), None))),
                 ("payload", Arc::new(UInt32Array::new(ScalarBuffer::from(out.payload_of), None))),
@@ -137,9 +145,9 @@ impl Transforms {
             let ends = std::iter::once(0).chain(out.ends.iter().map(|&e| e as i32)).collect();
             let payloads: ArrayRef =
                 Arc::new(BinaryArray::new(OffsetBuffer::new(ends), Buffer::from_vec(out.bytes), None));
-            (table(lists, errors), payloads, next)
+            (table(lists, errors), payloads, cuts, next)
         });
-        Ok((export(matches), export(payloads), next))
+        Ok((export(matches), export(payloads), cuts, next))
     }
 
     /// The subscriptions that make something of a message, or why it was refused.
@@ -316,6 +324,11 @@ impl Transforms {
         });
         row
     }
+}
+
+fn cuts(out: &Output) -> Cuts {
+    let cut = |(place, cut): (usize, &Option<Cut>)| cut.map(|cut| (place as u32, cut.code()));
+    out.cuts.iter().enumerate().filter_map(cut).collect()
 }
 
 /// Constants as rows hold them.

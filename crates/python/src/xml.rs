@@ -41,6 +41,8 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             "max_entity_depth" => limits.max_entity_depth = value.extract()?,
             "max_result_nodes" => limits.max_result_nodes = value.extract()?,
             "max_result_bytes" => limits.max_result_bytes = value.extract()?,
+            "max_message_results" => limits.max_message_results = value.extract()?,
+            "max_message_result_bytes" => limits.max_message_result_bytes = value.extract()?,
             _ => return Err(PyKeyError::new_err(format!("unknown limit {key}"))),
         }
     }

@@ -22,7 +22,8 @@ from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.residual import check
 from twigcast.results import Selected
-from twigcast.selecting import Selecting, Tree
+from twigcast.selecting import Selecting, Tree, select
+from twigcast.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
 
 ENGINES = ("twigcast", "lxml")
 
@@ -40,6 +41,8 @@ class Outcome(NamedTuple):
     payload: bytes | None = None
     refused: Reason | None = None
     """Instead of all that: why it could not be evaluated."""
+    missing: str | None = None
+    """Why results are missing, where it is not complete."""
 
 
 class ChunkEngine(Protocol):
@@ -105,7 +108,7 @@ class Twigcast:
             if number >= 0:
                 twin = found.get(_twin(number))
                 nodes = one.nodes if twin is None else twin.nodes
-                made.append(Outcome(number, nodes, one.fragments, one.complete, one.payload))
+                made.append(Outcome(number, nodes, one.fragments, one.complete, one.payload, missing=one.reason))
         return made
 
 
@@ -158,7 +161,7 @@ class Lxml:
         failures: list[Failure] = []
         own = {} if self._own is None else {one.id: one for one in self._own.select(xml, failures=failures)}
         found = [
-            Outcome(int(one.id), payload=one.payload, complete=one.complete)
+            Outcome(int(one.id), payload=one.payload, complete=one.complete, missing=one.reason)
             for one in own.values()
             if one.fragments is None
         ]
@@ -192,10 +195,15 @@ class _LxmlTest:
         """``written``: the nodes as XML, if that is asked for."""
         if self._selecting is None:
             return Outcome(self.number)
-        nodes, _, complete = self._selecting.select(tree, limits)
+        every, failed = select(tree, [(self.number, self._selecting)], limits)
+        if failed:
+            return Outcome(self.number, refused=(failed[0].code, failed[0].text))
+        (taken,) = every
+        nodes = [number for number, _ in taken.nodes]
         if written is None:
-            return Outcome(self.number, nodes, complete=complete)
-        return Outcome(self.number, nodes, written.fragments, complete and written.complete)
+            return Outcome(self.number, nodes, complete=taken.reason is None, missing=taken.reason)
+        missing = written.reason or taken.reason
+        return Outcome(self.number, nodes, written.fragments, missing is None, missing=missing)
 
 
 @dataclass(slots=True)
@@ -205,6 +213,32 @@ class _Gathered:
     nodes: dict[int, bytes | None]
     ends: int | None = None
     """The last node known of a list that was cut off: what comes after it is not known to be next."""
+    missing: str | None = None
+    """Why it was cut off."""
+    size: int = 0
+    """Bytes of the XML."""
+
+    def cut(self, last: int, missing: str | None) -> None:
+        """Note that the list is known up to a node only."""
+        if self.ends is None or last < self.ends:
+            self.ends, self.missing = last, missing
+
+    def keep_first(self, limits: Limits) -> None:
+        """Forget nodes that are beyond the limits whatever may come yet."""
+        many = len(self.nodes) > 2 * limits.max_result_nodes
+        if not many and self.size <= 2 * limits.max_result_bytes:
+            return
+        kept: dict[int, bytes | None] = {}
+        size = 0
+        for node in sorted(self.nodes):
+            text = self.nodes[node]
+            size += len(text or b"")
+            kept[node] = text
+            if len(kept) > limits.max_result_nodes or size > limits.max_result_bytes:
+                break
+        if len(kept) < len(self.nodes):
+            self.cut(max(kept), RESULT_NODES if len(kept) > limits.max_result_nodes else RESULT_BYTES)
+        self.nodes, self.size = kept, size
 
 
 class Merge:
@@ -224,43 +258,53 @@ class Merge:
                 texts: Sequence[bytes | None] = [None] * len(one.nodes) if one.fragments is None else one.fragments
                 pairs = list(zip(one.nodes, texts, strict=False))
                 gathered.nodes.update(pairs)
+                gathered.size += sum(len(text or b"") for _, text in pairs)
                 if not one.complete:
                     last = pairs[-1][0] if pairs else -1
-                    gathered.ends = last if gathered.ends is None else min(last, gathered.ends)
+                    gathered.cut(last, one.missing)
+                gathered.keep_first(self._limits)
 
     def answers(self) -> list[Selected]:
-        """Of the subscriptions that match, in their order. What they select is in document order."""
-        return [self._answer(one) for one in self._scheme.answers if holds(one.matches, self._found.__contains__)]
+        """Return those of the subscriptions that match, in their order, within the budget of the document. What they
+        select is in document order."""
+        every = [self._answer(one) for one in self._scheme.answers if holds(one.matches, self._found.__contains__)]
+        results: list[tuple[int, Result]] = [
+            (at, (one.nodes, one.fragments, one.complete, one.payload, one.reason)) for at, one in enumerate(every)
+        ]
+        return [Selected(every[at].id, *result) for at, result in within_budget(results, self._limits)]
 
     def _answer(self, answer: Answer) -> Selected:
         if answer.taken is not None and self._found[answer.taken].nodes is None:
             taken = self._found[answer.taken]
-            return Selected(answer.id, None, None, taken.complete, taken.payload)
+            return Selected(answer.id, None, None, taken.complete, taken.payload, taken.missing)
         if answer.result == "match":
             return Selected(answer.id)
         together: dict[int, bytes | None] = {}
-        ends: list[int] = []
+        ends: list[tuple[int, str | None]] = []
         expressions = [one.nodes for one in answer.parts if holds(one.guard, self._found.__contains__)]
         for number in expressions if answer.taken is None else [answer.taken]:
             gathered = self._gathered.get(number)
             if gathered is not None:
                 together.update(gathered.nodes)
-                ends += [] if gathered.ends is None else [gathered.ends]
-        return self._cut(answer, together, min(ends, default=None))
+                ends += [] if gathered.ends is None else [(gathered.ends, gathered.missing)]
+        end, missing = min(ends, key=lambda pair: pair[0], default=(None, None))
+        return self._cut(answer, together, end, missing)
 
-    def _cut(self, answer: Answer, nodes: dict[int, bytes | None], end: int | None) -> Selected:
-        """As many as the limits allow, as they would of a document in one piece."""
+    def _cut(self, answer: Answer, nodes: dict[int, bytes | None], end: int | None, missing: str | None) -> Selected:
+        """Return as many as the limits allow, as they would of a document in one piece."""
         known = sorted(node for node in nodes if end is None or node <= end)
         few = known[: self._limits.max_result_nodes]
+        if len(few) < len(known):
+            missing = RESULT_NODES
         complete = end is None and len(few) == len(known)
         if answer.result == "nodes":
-            return Selected(answer.id, few, None, complete)
+            return Selected(answer.id, few, None, complete, reason=missing)
         given: list[bytes] = []
         size = 0
         for node in few:
             text = nodes[node] or b""
             size += len(text)
             if size > self._limits.max_result_bytes:
-                return Selected(answer.id, None, given, False)
+                return Selected(answer.id, None, given, False, reason=RESULT_BYTES)
             given.append(text)
-        return Selected(answer.id, None, given, complete)
+        return Selected(answer.id, None, given, complete, reason=missing)

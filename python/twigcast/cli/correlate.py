@@ -151,7 +151,7 @@ class _Clock:
         self._count = 0
         if path is not None:
             # the limits of results are for what is printed; of the time only the first node counts
-            limits = replace(broker.engine.limits, max_result_nodes=1, max_result_bytes=Limits().max_result_bytes)
+            limits = replace(broker.engine.limits.with_all_results(), max_result_nodes=1)
             self._engine = Engine(namespaces=broker.engine.namespaces, limits=limits)
             try:
                 self._engine.add(path, id="time", result="fragments")
@@ -267,6 +267,8 @@ def _fields(match: Match) -> dict[str, Any]:
         shown["payload"] = match.payload.decode()
     if not match.complete:
         shown["complete"] = False
+    if match.reason is not None:
+        shown["reason"] = match.reason
     return shown
 
 

@@ -103,6 +103,7 @@ class LargeFiles:
                     "fragments": one.fragments,
                     "complete": one.complete,
                     "payload": one.payload,
+                    "reason": one.reason,
                 }
                 for one in report.answers
             ]

@@ -133,8 +133,10 @@ def limit_options(command: F) -> F:
         "max_expansion": "Most bytes that entities and attribute defaults may add",
         "max_amplification": "Most times its own size that a message may expand to",
         "max_entity_depth": "Most entities open inside each other",
-        "max_result_nodes": "Most nodes in the result of a subscription; the rest is left out",
-        "max_result_bytes": "Most bytes of fragments in the result of a subscription; the rest is left out",
+        "max_result_nodes": "Most results that one subscription gets of a message; the rest is left out",
+        "max_result_bytes": "Most bytes of results that one subscription gets of a message; the rest is left out",
+        "max_message_results": "Most results that all subscriptions get of a message; the largest are cut first",
+        "max_message_result_bytes": "Most bytes of results that all subscriptions get of a message; likewise",
         "max_residual_cost": "Most nodes that libxml2 may have to visit for one subscription beyond tree patterns",
     }
     for field in reversed(fields(Limits)):

@@ -74,6 +74,8 @@ class SelectedJsonl:
                     line += f', "payload": {as_json(match["payload"].decode())}'
                 if not match["complete"]:
                     line += ', "complete": false'
+                if match["reason"] is not None:
+                    line += f', "reason": {as_json(match["reason"])}'
                 sys.stdout.buffer.write(f"{line}}}\n".encode())
         write_failures(names, result, self._ids)
 

@@ -8,6 +8,7 @@ from typing import Any
 from twigcast.engine import Engine, Failure
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
+from twigcast.shares import REASONS
 from twigcast.transform.deliveries import as_filter
 from twigcast.whynot import Probe
 
@@ -29,7 +30,8 @@ class TransformProbe:
         if not found:
             verdict = self._why.test(xml)
             return False, verdict.as_dict(), str(verdict)
-        payload = found[0].payload
+        payload, reason = found[0].payload, found[0].reason
         if payload is None:
-            return True, {"match": True, "complete": False}, "matches, but what it makes is longer than the limit"
+            why = REASONS.get(reason or "", "what it makes is longer than the limit")
+            return True, {"match": True, "complete": False, "reason": reason}, f"matches, but {why}"
         return True, {"match": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"

@@ -96,6 +96,8 @@ class LimitSettings(Section):
     max_entity_depth: Size = _LIMITS.max_entity_depth
     max_result_nodes: Size = _LIMITS.max_result_nodes
     max_result_bytes: Size = _LIMITS.max_result_bytes
+    max_message_results: Size = _LIMITS.max_message_results
+    max_message_result_bytes: Size = _LIMITS.max_message_result_bytes
     max_residual_cost: Size = _LIMITS.max_residual_cost
 
     def limits(self) -> Limits:

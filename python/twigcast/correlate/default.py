@@ -32,10 +32,14 @@ class StateWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message of a result."""
+    """A message of a result. Its text stays where it is until somebody asks for its bytes."""
 
     label: bytes
-    xml: bytes
+    text: _kernel.Text | bytes
+
+    @property
+    def xml(self) -> bytes:
+        return bytes(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,10 @@ class Found:
     number: int
     messages: tuple[Kept, ...]
     nodes: tuple[int, ...]
+
+
+Cut = tuple[int, str]
+"""The number of a subscription that does not get all results of a message, and the reason."""
 
 
 class _Symbols:
@@ -147,44 +155,42 @@ class Default:
         for block in self.kernel.unsubscribe(number):
             self.blocks.remove(block)
 
-    def push(self, stream: str, derived: bool, time: int, label: bytes, xml: bytes) -> tuple[bool, list[Found]]:
-        """Whether the message was in time, and what it completes. Raises MessageError."""
+    def push(
+        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes
+    ) -> tuple[bool, list[Found], list[Cut]]:
+        """Take a message in; return whether it was in time, what it completes, and who does not get all of that.
+        Raises MessageError."""
         route = self.blocks.route(stream, derived)
-        taken, found, labels, texts, error = self.kernel.push(
+        taken, found, labels, texts, cuts, error = self.kernel.push(
             self.blocks.streams(stream, derived), route, time, label, xml, self._limits
         )
         if error is not None:
             raise _refusal(*error)
         if not found:
-            return taken, []
+            return taken, [], cuts
         kept = [Kept(label, text) for label, text in zip(labels, texts, strict=True)]
         results = [
             Found(number, tuple([kept[place] for place in places]), tuple(nodes))
             for _, places, nodes, numbers in found
             for number in numbers
         ]
-        return taken, results
+        return taken, results, cuts
 
     def push_many(
         self, streams: list[str], times: list[int], labels: list[bytes], xml: list[bytes]
-    ) -> Iterator[tuple[int, bool, list[Found], MessageError | None]]:
-        """As ``push`` for messages that nobody derived, in order: (place, in time, found, refusal) of those of which
-        there is something to tell."""
+    ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
+        """Do as ``push`` for messages that nobody derived, in order: yield (place, in time, found, cuts, refusal) of
+        those of which there is something to tell. Results of as many messages are held as one message may have."""
         by_route, routes = self.columns(streams, [False] * len(streams))
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
-        rows, found, names, texts = map(pa.array, self.kernel.push_column(by_route, routes, *columns, self._limits))
-        late, errors = rows.field("late"), rows.field("error")
-        kept = [Kept(*one) for one in zip(names.to_pylist(), texts.to_pylist(), strict=True)]
-        results: dict[int, list[Found]] = {}
-        parts = (found.field(name).to_pylist() for name in ("row", "messages", "nodes", "subscribers"))
-        for row, places, nodes, numbers in zip(*parts, strict=True):
-            messages, shown = tuple([kept[place] for place in places]), tuple(nodes)
-            results.setdefault(row, []).extend(Found(number, messages, shown) for number in numbers)
-        told = set(results) | set(pc.indices_nonzero(late).to_pylist())
-        told.update(pc.indices_nonzero(errors.is_valid()).to_pylist())
-        for row in sorted(told):
-            error = errors[row].as_py()
-            yield row, not late[row].as_py(), results.get(row, []), None if error is None else _refusal(**error)
+        start, most = 0, self._limits["max_message_results"]
+        while start < len(xml):
+            pushed = self.kernel.push_column(by_route, routes, *columns, self._limits, start, most)
+            rows, found, names = map(pa.array, pushed[:3])
+            kept = [Kept(*one) for one in zip(names.to_pylist(), pushed[3], strict=True)]
+            for row, in_time, results, cuts, refusal in _rows(rows, found, kept, pushed[4]):
+                yield start + row, in_time, results, cuts, refusal
+            start += len(rows)
 
     def too_much(self) -> tuple[int, int] | None:
         """How many messages have been forgotten before their time since the last call, and the subscription that keeps
@@ -237,6 +243,27 @@ class Default:
         routes = [self.blocks.route(name, flag) for name, flag in zip(streams, derived, strict=True)]
         by_route = [self.blocks.streams(name, flag) for name, flag in self.blocks.routes]
         return by_route, pa.array(routes, pa.uint32())
+
+
+def _rows(
+    rows: pa.Array, found: pa.Array, kept: list[Kept], cuts: list[tuple[int, int, str]]
+) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
+    """Yield the rows of the kernel's answer of which there is something to tell."""
+    late, errors = rows.field("late"), rows.field("error")
+    results: dict[int, list[Found]] = {}
+    parts = (found.field(name).to_pylist() for name in ("row", "messages", "nodes", "subscribers"))
+    for row, places, nodes, numbers in zip(*parts, strict=True):
+        messages, shown = tuple([kept[place] for place in places]), tuple(nodes)
+        results.setdefault(row, []).extend(Found(number, messages, shown) for number in numbers)
+    cut: dict[int, list[Cut]] = {}
+    for row, number, reason in cuts:
+        cut.setdefault(row, []).append((number, reason))
+    told = {*results, *cut, *pc.indices_nonzero(late).to_pylist()}
+    told.update(pc.indices_nonzero(errors.is_valid()).to_pylist())
+    for row in sorted(told):
+        error = errors[row].as_py()
+        refusal = None if error is None else _refusal(**error)
+        yield row, not late[row].as_py(), results.get(row, []), cut.get(row, []), refusal
 
 
 def _refusal(code: str, text: str, line: int, column: int, offset: int) -> MessageError:

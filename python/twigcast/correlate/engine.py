@@ -7,68 +7,42 @@ then in the order in which the subscriptions came, then by the order of arrival 
 
 from __future__ import annotations
 
-import builtins
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol
 
-from twigcast import _kernel
-from twigcast.columns import raise_if
-from twigcast.correlate.default import MAX_BYTES, Default, Found, warn_of_eviction
-from twigcast.correlate.output import pieces, render
-from twigcast.correlate.reference import derived_id
+from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, warn_of_eviction
+from twigcast.correlate.making import Correlated as Correlated
+from twigcast.correlate.making import Derived as Derived
+from twigcast.correlate.making import MessageId, Payloads, Results, Sources, label_of
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation, Ref
+from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError
-from twigcast.failures import FATAL, MAX_TEXT, Failed, Failure, shortened
+from twigcast.failures import MAX_TEXT, Failure, shortened
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
-from twigcast.transform.nodes import Message
 
 STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 PUBLISHED = "published-unreadable"
 """The code of the failure of a correlation that publishes a message which cannot be read."""
-MessageId = str | int
 AT_ONCE = 1024
 """Messages that go to the kernel together."""
-Copies = dict[tuple[int, int], bytes | None]
-"""Elements by message and node, as long as these messages are at hand; None for what is no element."""
 
 
 class Backend(Protocol):
-    """What the strategies have in common. ``push`` answers whether the message was in time, and what it completes."""
+    """What the strategies have in common. ``push`` takes a message in and returns whether it was in time, what it
+    completes, and the subscriptions that do not get all of that."""
 
     def add(self, number: int, correlation: Correlation) -> None: ...
     def remove(self, number: int) -> None: ...
-    def push(self, stream: str, derived: bool, time: int, label: bytes, xml: bytes) -> tuple[bool, list[Found]]: ...
+    def push(
+        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes
+    ) -> tuple[bool, list[Found], list[Cut]]: ...
     def too_much(self) -> tuple[int, int] | None: ...
     def stats(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Correlated:
-    """A result: ``messages`` are the ids of what was joined, in the order of the blocks."""
-
-    subscription: SubscriptionId
-    messages: tuple[MessageId, ...]
-    payload: bytes | None
-    """None if it is longer than a limit allows."""
-    nodes: tuple[int, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """A message that a correlation published."""
-
-    id: str
-    stream: str
-    time: int
-    xml: bytes
-    subscription: SubscriptionId
-    """The correlation that published it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +90,7 @@ class Correlations:
         self._of: dict[SubscriptionId, Correlation] = {}
         self._numbers: dict[SubscriptionId, int] = {}
         self._ids: dict[int, SubscriptionId] = {}
-        self._pieces: dict[int, tuple[bytes | Ref, ...] | None] = {}
+        self._payloads = Payloads()
         self._next = 0
         self._published: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
@@ -162,7 +136,7 @@ class Correlations:
             number = self._numbers.pop(id)
             self.backend.remove(number)
             del self._ids[number]
-            self._pieces.pop(number, None)
+            self._payloads.forget(number)
             if correlation.publish is not None:
                 self._published -= Counter([correlation.publish])
             self._read -= Counter(correlation.streams)
@@ -174,20 +148,23 @@ class Correlations:
             hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
             raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
         with self._lock:
-            taken, found = self.backend.push(self._stream(stream), False, time, _label(id, time), xml)
-            outcome = Outcome([], [], not taken)
-            pending = deque(self._made(found, outcome))
+            results = Results(id, self.limits, self._payloads)
+            derived: list[Derived] = []
+            failures: list[Failure] = []
+            taken, found, cuts = self.backend.push(self._stream(stream), False, time, label_of(id, time), xml)
+            pending = deque(results.add(found, cuts, self._ids, self._of))
             while pending:
                 one = pending.popleft()
-                outcome.derived.append(one)
+                derived.append(one)
                 try:
-                    _, found = self.backend.push(one.stream, True, one.time, _label(one.id, one.time), one.xml)
+                    label = label_of(one.id, one.time)
+                    _, found, cuts = self.backend.push(one.stream, True, one.time, label, one.xml)
                 except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
-                    outcome.failures.append(Failure(one.subscription, published_error(one, error)))
+                    failures.append(Failure(one.subscription, published_error(one, error)))
                     continue
-                pending += self._made(found, outcome)
+                pending += results.add(found, cuts, self._ids, self._of)
             self._warn()
-        return outcome
+        return Outcome(results.finish(), derived, not taken, failures + results.failures)
 
     def publish_all(
         self, messages: Sequence[tuple[bytes, MessageId, int, str]]
@@ -206,18 +183,23 @@ class Correlations:
             return
         for start in range(0, len(messages), AT_ONCE):
             some = messages[start : start + AT_ONCE]
+            sources = Sources(self.limits)
             with self._lock:
                 streams = [self._stream(stream) for _, _, _, stream in some]
-                labels = [_label(id, time) for _, id, time, _ in some]
-                times, texts = [time for _, _, time, _ in some], [xml for xml, _, _, _ in some]
-                told: list[tuple[int, Outcome | TwigcastError]] = []
-                copies: Copies = {}
-                for place, taken, found, refusal in self.backend.push_many(streams, times, labels, texts):
-                    outcome = Outcome([], [], not taken)
-                    self._made(found, outcome, copies)
-                    told.append((start + place, refusal or outcome))
-                self._warn()
-            yield from told
+            labels = [label_of(id, time) for _, id, time, _ in some]
+            times, texts = [time for _, _, time, _ in some], [xml for xml, _, _, _ in some]
+            pushed = self.backend.push_many(streams, times, labels, texts)
+            while True:
+                # what has been made is handed on, so that no more is held than one message may have
+                with self._lock:
+                    one = next(pushed, None)
+                    if one is None:
+                        self._warn()
+                        break
+                    place, taken, found, cuts, refusal = one
+                    results = Results(some[place][1], self.limits, self._payloads, sources)
+                    results.add(found, cuts, self._ids, self._of)
+                yield start + place, refusal or Outcome(results.finish(), [], not taken, results.failures)
 
     def _stream(self, name: str) -> str:
         """What a message is on that names no stream: the one that correlations read, if they name but one."""
@@ -225,72 +207,6 @@ class Correlations:
             return name
         named = [one for one in self._read if one and one not in self._published]
         return named[0] if len(named) == 1 else ""
-
-    def _made(self, found: list[Found], outcome: Outcome, copies: Copies | None = None) -> list[Derived]:
-        """Append results and failures to the outcome. Return what is published of the results."""
-        if not found:
-            return []
-        copies = {} if copies is None else copies
-        found.sort(key=lambda one: one.number)  # stable: the rest of the order is that of the strategy
-        derived: list[Derived] = []
-        trees: dict[int, Message] = {}
-        payloads: dict[Any, bytes] = {}
-        count: Counter[tuple[int, tuple[bytes, ...]]] = Counter()
-        failed: set[int] = set()
-        for one in found:
-            id = self._ids[one.number]
-            correlation = self._of[id]
-            labels = tuple(kept.label for kept in one.messages)
-            # those who ask for the same get the same
-            key = (tuple(map(builtins.id, one.messages)), one.nodes, correlation.select, correlation.shown)
-            payload = payloads.get(key)
-            if payload is None:
-                try:
-                    payload = self._joined(correlation, one, copies)
-                    if payload is None:
-                        payload = _payload(correlation, one, trees, self.limits)
-                except FATAL:
-                    raise
-                except BaseException as error:
-                    if one.number not in failed:  # one report, however many results it would have had
-                        failed.add(one.number)
-                        why = Failed.of(one.number, error, "correlation-failed").error
-                        outcome.failures.append(Failure(id, why))
-                    continue
-                payloads[key] = payload
-            named = [_named(label) for label in labels]
-            messages = tuple(name for name, _ in named)
-            fitting = len(payload) <= self.limits.max_result_bytes
-            outcome.results.append(Correlated(id, messages, payload if fitting else None, one.nodes))
-            if correlation.publish is not None and fitting:
-                count[one.number, labels] += 1
-                name = derived_id(correlation.publish, messages, count[one.number, labels])
-                derived.append(Derived(name, correlation.publish, max(time for _, time in named), payload, id))
-        return derived
-
-    def _joined(self, correlation: Correlation, found: Found, copies: Copies) -> bytes | None:
-        """A payload of whole elements, without a tree of their messages; None if more is asked for."""
-        if found.number not in self._pieces:
-            self._pieces[found.number] = pieces(correlation.template)
-        parts = self._pieces[found.number]
-        if parts is None:
-            return None
-        of = dict(zip(correlation.shown, found.nodes, strict=True))
-        text: list[bytes] = []
-        for part in parts:
-            if isinstance(part, bytes):
-                text.append(part)
-                continue
-            kept, node = found.messages[part.block], of[part]
-            copied = copies.get((id(kept), node), b"")
-            if copied == b"":
-                found_elements, error = _kernel.elements(kept.xml, [node], self.limits.of_kernel())
-                raise_if(error)
-                copied = copies[id(kept), node] = found_elements[0]
-            if copied is None:
-                return None
-            text.append(copied)
-        return b"".join(text)
 
     def _warn(self) -> None:
         forgotten = self.backend.too_much()
@@ -304,31 +220,10 @@ class Correlations:
             return self.backend.stats()
 
 
-def _payload(correlation: Correlation, found: Found, trees: dict[int, Message], limits: Limits) -> bytes:
-    parts: list[tuple[Message, dict[int, int]]] = []
-    for kept in found.messages:
-        if id(kept) not in trees:
-            trees[id(kept)] = Message(kept.xml, limits)
-        parts.append((trees[id(kept)], {}))
-    for ref, node in zip(correlation.shown, found.nodes, strict=True):
-        parts[ref.block][1][ref.variable] = node
-    return render(correlation, parts)
-
-
 def published_error(made: Derived, error: MessageError) -> SubscriptionError:
     """Return the failure of a correlation whose published message cannot be read."""
     text = f"{made.id}, which it published on {made.stream!r}, cannot be read: {error.code}: {error.text}"
     return SubscriptionError(PUBLISHED, shortened(text, MAX_TEXT))
-
-
-def _label(id: MessageId, time: int) -> bytes:
-    """What is kept with a message: its time, for what is derived of it, and its id, with its type."""
-    return f"{time} {'i' if isinstance(id, int) else 's'}{id}".encode(errors="surrogatepass")
-
-
-def _named(label: bytes) -> tuple[MessageId, int]:
-    time, _, id = label.decode(errors="surrogatepass").partition(" ")
-    return int(id[1:]) if id[0] == "i" else id[1:], int(time)
 
 
 def _backend(strategy: str, lateness: int | None, max_bytes: int, limits: Limits) -> Backend:

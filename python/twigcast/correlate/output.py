@@ -14,12 +14,14 @@ Part = tuple["bytes | Message", Mapping[int, int]]
 """A message, and the nodes that the variables of its block are bound to, by their numbers."""
 
 
-def render(correlation: Correlation, parts: Sequence[Part]) -> bytes:
-    """The payload of one result. ``parts`` has one for each block; only variables that SELECT shows are looked up.
-    A message that is wanted often is better given as a tree."""
+def render(correlation: Correlation, parts: Sequence[Part], most: int | None = None) -> bytes:
+    """Return the payload of one result; raise TooLong if it has more than ``most`` bytes.
+
+    ``parts`` has one for each block; only variables that SELECT shows are looked up. A message that is wanted often is
+    better given as a tree."""
     messages = [xml if isinstance(xml, Message) else Message(xml) for xml, _ in parts]
     nodes = {ref: messages[ref.block].nodes[parts[ref.block][1][ref.variable]] for ref in correlation.shown}
-    return filled(correlation.template, _Bound(nodes))
+    return filled(correlation.template, _Bound(nodes), most)
 
 
 def pieces(template: Element) -> tuple[bytes | Ref, ...] | None:

@@ -130,7 +130,7 @@ def measured(name: str, schema: JoinSchema, correlations: Sequence[Correlation])
     ours.push(STREAM, False, 0, b"0", schema.message([f"other {at}" for at in range(len(values))]))
     ours.push(STREAM, False, first.time, b"1", first.xml)
     started = thread_time()
-    _, results = ours.push(STREAM, False, second.time, b"2", second.xml)
+    _, results, _ = ours.push(STREAM, False, second.time, b"2", second.xml)
     return Run((thread_time() - started) * 1_000, results=len(results))
 
 

@@ -42,7 +42,7 @@ FRAGMENTS_SQL = (
 
 OUTCOMES_SQL = (
     "document string, scheme int, number int, nodes array<bigint>, fragments array<binary>, complete boolean, "
-    "payload binary, reason string, line bigint, column bigint, offset bigint, text string"
+    "payload binary, missing string, reason string, line bigint, column bigint, offset bigint, text string"
 )
 
 _LIST = pa.list_(pa.int64())
@@ -75,6 +75,7 @@ _OUTCOMES = pa.schema(
         ("fragments", pa.list_(pa.binary())),
         ("complete", pa.bool_()),
         ("payload", pa.binary()),
+        ("missing", pa.string()),
         *_WRONG,
     ]
 )
@@ -229,8 +230,8 @@ class MergeDocument:
                 why = (row["reason"], row["text"] or f"a part has more than {self.limits.max_bytes} bytes")
                 missing[row["number"]] = why
                 continue
-            names = ("number", "nodes", "fragments", "complete", "payload")
-            merge.add([Outcome(*(row[name] for name in names))])
+            names = ("number", "nodes", "fragments", "complete", "payload", "missing")
+            merge.add([Outcome(**{name: row[name] for name in names})])
             found.add(row["number"])
         made: list[dict[str, object]] = []
         sure: dict[SubscriptionId, bool] = {}
@@ -264,6 +265,7 @@ class MergeDocument:
                     "fragments": one.fragments,
                     "complete": one.complete,
                     "payload": one.payload,
+                    "reason": one.reason,
                 }
                 for one in answers
             ]

@@ -24,9 +24,10 @@ from twigcast.errors import TwigcastError
 from twigcast.failures import FATAL, Failed, FailedRows, Failure, shortened
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
+from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Sharing
 from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
-from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers, messages_of
+from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.render import TooLong, render
@@ -56,6 +57,24 @@ class Row:
 
     made: list[Made]
     failed: list[Failed]
+
+
+@dataclass(slots=True)
+class _Payload:
+    """A new message, as long as the message's budget is being shared."""
+
+    number: int
+    payload: bytes | None
+    reason: str | None = None
+
+    def size(self) -> int:
+        """Return the bytes that it has."""
+        return len(self.payload or b"")
+
+    def cut(self, share: int) -> None:
+        """Take it away if it is larger than a share."""
+        if self.size() > share:
+            self.payload, self.reason = None, BUDGET_BYTES
 
 
 class Deliveries:
@@ -190,7 +209,7 @@ class Deliveries:
             return lists, {}, end
         numbers = pa.ListArray.from_arrays(lists.offsets, lists.flatten().field("subscription"))
         more, failed = self._rows(column.slice(start, end - start), numbers, errors, limits)
-        rows = [[{"subscription": made.number, "payload": made.payload} for made in row] for row in more]
+        rows = [[row_of(made) for made in row] for row in more]
         return merged(lists, pa.array(rows, pa.list_(MADE))), failed, end
 
     def _match_rows(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, FailedRows]:
@@ -213,7 +232,7 @@ class Deliveries:
         size = 0
         for at, xml in enumerate(messages_of(column.slice(start))):
             made, of_row, _ = self.make(xml, limits)
-            rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
+            rows.append([row_of(one) for one in made])
             if of_row:
                 failed[at] = of_row
             size += sum(8 + len(one.payload or b"") for one in made)
@@ -263,11 +282,18 @@ class Deliveries:
             row.failed += [Failed(number, "message-refused", text) for number in numbers]
             return row
         together = float(_TOGETHER * limits.max_residual_cost)
+        shared = Sharing[_Payload](limits.max_message_result_bytes, _Payload.size, _Payload.cut)
         for number in numbers:
             budget = Budget(min(limits.max_residual_cost, together))
             before = budget.left
-            self._try(number, message, limits, budget, row)
+            most = min(limits.max_result_bytes, shared.share)
+            made = self._try(number, message, most, budget, row)
+            if made is not None and made.reason is not None and most < limits.max_result_bytes:
+                made.reason = BUDGET_BYTES
+            if made is not None:
+                shared.add(made, beyond=made.reason == BUDGET_BYTES)
             together -= before - max(budget.left, 0)
+        row.made += [Made(one.number, one.payload, one.reason) for one in shared.finish()]
         return row
 
     def _gated(self, xml: bytes, row: Row) -> list[int]:
@@ -282,7 +308,8 @@ class Deliveries:
         row.failed += [Failed.of(int(one.id), one.error) for one in failures]
         return numbers
 
-    def _try(self, number: int, message: Message, limits: Limits, budget: Budget, row: Row) -> None:
+    def _try(self, number: int, message: Message, most: int, budget: Budget, row: Row) -> _Payload | None:
+        """Make the new message of one transform; None if it makes nothing, or failed."""
         try:
             transform = self._slow.get(number)
             if transform is None:
@@ -290,9 +317,9 @@ class Deliveries:
                 if number in self._slow:
                     self._slow[number] = transform
             groups = reference.groups(transform, message, budget=budget)
-            payload = render(transform, groups, most=limits.max_result_bytes, spend=budget.spend)
+            payload = render(transform, groups, most=most, spend=budget.spend)
         except TooLong:
-            row.made.append(Made(number, None))
+            return _Payload(number, None, RESULT_BYTES)
         except TooCostly:
             row.failed.append(Failed(number, "transform-too-costly", "it may take too long with this message"))
         except FATAL:
@@ -301,8 +328,8 @@ class Deliveries:
             if number in self:  # else it was removed meanwhile
                 row.failed.append(Failed.of(number, error, "transform-refused"))
         else:
-            if payload is not None:
-                row.made.append(Made(number, payload))
+            return None if payload is None else _Payload(number, payload)
+        return None
 
     def __contains__(self, number: int) -> bool:
         return number in self._slow or number in self.fast

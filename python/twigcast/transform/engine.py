@@ -31,15 +31,22 @@ ERROR = pa.struct(
         ("text", pa.string()),
     ]
 )
-MADE = pa.struct([pa.field("subscription", pa.uint32(), nullable=False), pa.field("payload", pa.binary())])
+MADE = pa.struct(
+    [
+        pa.field("subscription", pa.uint32(), nullable=False),
+        pa.field("payload", pa.binary()),
+        pa.field("reason", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a subscription gets of a message; None where that is longer than a limit allows."""
+    """The new message that a subscription gets of a message, or the reason why it does not get it."""
 
     number: int
     payload: bytes | None
+    reason: str | None = None
 
 
 class Transforms:
@@ -130,12 +137,11 @@ class Transforms:
         plans = self._for(xml, limits)
         if plans is not self:
             return plans.make(xml, limits)
-        numbers, places, payloads, cut, error = self.kernel.transform_one(xml, limits.of_kernel())
-        given: list[bytes | None] = list(payloads)
-        for place in cut:
-            given[place] = None
-        made = [Made(number, given[place]) for number, place in zip(numbers, places, strict=True)]
-        return made, error
+        numbers, places, payloads, cuts, error = self.kernel.transform_one(xml, limits.of_kernel())
+        given: list[tuple[bytes | None, str | None]] = [(payload, None) for payload in payloads]
+        for place, reason in cuts:
+            given[place] = None, reason
+        return [Made(number, *given[place]) for number, place in zip(numbers, places, strict=True)], error
 
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Lists of numbers, ascending, and errors."""
@@ -152,16 +158,18 @@ class Transforms:
         """Lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
         if self._fallback is not None:
             return self._make_rows(column, start, max_bytes, limits)
-        data, made, end = self.kernel.transform_column(column, start, max_bytes, limits.of_kernel())
+        data, made, cuts, end = self.kernel.transform_column(column, start, max_bytes, limits.of_kernel())
         result = pa.array(data)
         matches, errors = result.field("matches"), result.field("error")
         payloads = pa.array(made)
         each = matches.flatten()
-        # an empty payload is one that was cut: what is made has an outer element
-        payloads = pc.if_else(pc.equal(pc.binary_length(payloads), 0), None, payloads)
-        values = pa.StructArray.from_arrays(
-            [each.field("subscription"), payloads.take(each.field("payload"))], fields=list(MADE)
-        )
+        reasons = pa.nulls(len(each), pa.string())
+        if cuts:
+            why = dict(cuts)
+            payloads = pc.if_else(pa.array([place not in why for place in range(len(payloads))]), payloads, None)
+            reasons = pa.array(list(map(why.get, range(len(payloads)))), pa.string()).take(each.field("payload"))
+        columns = [each.field("subscription"), payloads.take(each.field("payload")), reasons]
+        values = pa.StructArray.from_arrays(columns, fields=list(MADE))
         return pa.ListArray.from_arrays(matches.offsets, values), errors, end
 
     def _make_rows(
@@ -172,12 +180,17 @@ class Transforms:
         for xml in messages_of(column.slice(start)):
             made, error = self.make(xml, limits)
             made.sort(key=lambda one: one.number)
-            rows.append([{"subscription": one.number, "payload": one.payload} for one in made])
+            rows.append([row_of(one) for one in made])
             errors.append(_error(error))
             size += sum(8 + len(one.payload or b"") for one in made)
             if size >= max_bytes:
                 break
         return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
+
+
+def row_of(made: Made) -> dict[str, object]:
+    """Return a row of ``MADE``."""
+    return {"subscription": made.number, "payload": made.payload, "reason": made.reason}
 
 
 def messages_of(column: pa.Array) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ one name, the first stands: nothing fails at run time in a broker.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -71,12 +71,10 @@ def render(
         return None
     if spend is not free:
         spend(_visited(transform, groups))
-    out = _Writer(transform.result, in_order(transform.order, groups), most)
+    room = Room(most)
+    out = _Writer(transform.result, in_order(transform.order, groups, room), room)
     out.element(transform.outer, None, {}, "", nested=False)
-    made = "".join(out.text).encode()
-    if most is not None and len(made) > most:
-        raise TooLong
-    return made
+    return out.made()
 
 
 def _visited(transform: Transform, groups: Sequence[Group]) -> int:
@@ -86,48 +84,70 @@ def _visited(transform: Transform, groups: Sequence[Group]) -> int:
     return sum(node.end - node.id for group in groups for path in paths for node in group.nodes(path))
 
 
-def filled(template: Element, group: Group) -> bytes:
-    """A template whose holes are all filled from one group."""
-    out = _Writer((), [])
+def filled(template: Element, group: Group, most: int | None = None) -> bytes:
+    """Return a template whose holes are all filled from one group; TooLong if it has more than ``most`` bytes."""
+    out = _Writer((), [], Room(most))
     out.element(template, group, {}, "", nested=False)
-    return "".join(out.text).encode()
+    return out.made()
+
+
+class Room:
+    """How many characters a new message may have, and with it every value and all sort keys that it is made of.
+
+    No character has less than a byte: the bytes of the message are counted at its end.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.most = math.inf if most is None else most
+
+    def joined(self, values: Iterable[str], between: str = "") -> str:
+        """Return the values as one. Raises TooLong before that takes more than it may."""
+        parts: list[str] = []
+        size = 0
+        for value in values:
+            size += len(value) + len(between)
+            if size - len(between) > self.most:
+                raise TooLong
+            parts.append(value)
+        return between.join(parts)
 
 
 # -- values
 
 
-def atoms(item: Item, group: Group) -> list[str]:
-    """An item as strings: those of its nodes, or the one of a function; none for min() and the like of nothing."""
+def atoms(item: Item, group: Group, room: Room) -> Iterator[str]:
+    """Yield an item as strings: those of its nodes, or the one of a function; none for min() of nothing."""
     match item:
         case Constant(value):
-            return [value]
+            yield value
         case Copy(path):
-            return [node.value for node in group.nodes(path)]
+            for node in group.nodes(path):
+                yield node.value
         case Function(name, arguments):
             if name == "concat":
-                return ["".join(_first(argument, group) for argument in arguments)]
+                yield room.joined(_first(argument, group, room) for argument in arguments)
+                return
             if name == "string":
-                return [_first(arguments[0], group)]
-            number = _number(item, group)
-            return [] if number is None else [to_string(number)]
+                yield _first(arguments[0], group, room)
+                return
+            number = _number(item, group, room)
+            if number is not None:
+                yield to_string(number)
 
 
-def _first(item: Item, group: Group) -> str:
-    if isinstance(item, Copy):
-        return next((node.value for node in group.nodes(item.path)), "")
-    found = atoms(item, group)
-    return found[0] if found else ""
+def _first(item: Item, group: Group, room: Room) -> str:
+    return next(atoms(item, group, room), "")
 
 
-def _number(item: Function, group: Group) -> float | None:
+def _number(item: Function, group: Group, room: Room) -> float | None:
     of = item.arguments[0]
     if item.name == "count" and isinstance(of, Copy):
         return float(len(group.nodes(of.path)))
-    values = atoms(of, group)
+    values = atoms(of, group, room)
     if item.name == "count":
-        return float(len(values))
+        return float(sum(1 for _ in values))
     if item.name == "number":
-        return to_number(values[0]) if values else math.nan
+        return next(map(to_number, values), math.nan)
     numbers = [to_number(value) for value in values]
     if item.name == "sum":
         return sum(numbers, 0.0)
@@ -140,20 +160,27 @@ def _number(item: Function, group: Group) -> float | None:
     return min(numbers) if item.name == "min" else max(numbers)
 
 
-def in_order(keys: Sequence[OrderKey], groups: Sequence[Group]) -> list[Group]:
-    """Sorted by the order clause; equal groups stay in document order."""
+def in_order(keys: Sequence[OrderKey], groups: Sequence[Group], room: Room) -> list[Group]:
+    """Return the groups sorted by the order clause; equal ones stay in document order."""
     found = list(groups)
     for key in reversed(keys):
-        found.sort(key=lambda group, key=key: _sort_key(key, group), reverse=key.descending)  # type: ignore[misc]
+        values, size = [], 0
+        for group in found:
+            values.append(_sort_key(key, group, room))
+            size += len(values[-1][1]) if isinstance(values[-1][1], str) else 8
+            if size > room.most:
+                raise TooLong
+        places = sorted(range(len(found)), key=values.__getitem__, reverse=key.descending)
+        found = [found[place] for place in places]
     return found
 
 
-def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
-    """Empty is least or greatest; NaN comes next to it (XQuery 3.12.8)."""
+def _sort_key(key: OrderKey, group: Group, room: Room) -> tuple[int, float | str]:
+    """Return what is compared. Empty is least or greatest; NaN comes next to it (XQuery 3.12.8)."""
     value = key.value
     if key.numeric:
         assert isinstance(value, Function)
-        number = _number(value, group)
+        number = _number(value, group, room)
         if number is None:
             return (3 if key.empty_greatest else 0), 0.0
         if math.isnan(number):
@@ -161,25 +188,32 @@ def _sort_key(key: OrderKey, group: Group) -> tuple[int, float | str]:
         return 1, number
     if isinstance(value, Copy) and not group.nodes(value.path):
         return (3 if key.empty_greatest else 0), ""
-    return 1, _first(value, group)
+    return 1, _first(value, group, room)
 
 
 # -- text
 
 
 class _Writer:
-    def __init__(self, result: Sequence[Item | Element], groups: list[Group], most: int | None = None) -> None:
+    def __init__(self, result: Sequence[Item | Element], groups: list[Group], room: Room) -> None:
         self.result = result
         self.groups = groups
         self.text: list[str] = []
-        # in characters, of which none has less than a byte: the bytes are counted at the end
-        self.room = math.inf if most is None else most
+        self.room = room
+        self.left = room.most
 
     def put(self, text: str) -> None:
-        self.room -= len(text)
-        if self.room < 0:
+        self.left -= len(text)
+        if self.left < 0:
             raise TooLong
         self.text.append(text)
+
+    def made(self) -> bytes:
+        """Return what has been written."""
+        made = "".join(self.text).encode()
+        if len(made) > self.room.most:
+            raise TooLong
+        return made
 
     def element(self, element: Element, group: Group | None, scope: Scope, default: str, *, nested: bool) -> None:
         """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``.
@@ -194,12 +228,17 @@ class _Writer:
             elif not default:
                 wanted.pop("", None)
         attributes: dict[tuple[str, str], tuple[str, str]] = {}
+        left = self.left
         need(wanted, element.name, scope)
         for one in element.attributes:
             if one.name.ns != XML_NAMESPACE and one.name.prefix:
                 need(wanted, one.name, scope)
-            parts = [part if isinstance(part, str) else self.joined(part, group) for part in one.parts]
-            attributes[one.name.ns, one.name.local] = str(one.name), "".join(parts)
+            parts = (part if isinstance(part, str) else self.joined(part, group) for part in one.parts)
+            value = self.room.joined(parts)
+            left -= len(value)
+            if left < 0:
+                raise TooLong
+            attributes[one.name.ns, one.name.local] = str(one.name), value
         for node in self.copied_attributes(element.content, group):
             if (node.ns, node.local) not in attributes:
                 attributes[node.ns, node.local] = attribute_name(node, wanted), node.text
@@ -234,14 +273,16 @@ class _Writer:
         return found
 
     def joined(self, hole: Hole, group: Group | None) -> str:
-        """An attribute value: everything as strings, with a space between."""
-        values: list[str] = []
-        for item in hole.items:
-            if isinstance(item, Constant):
-                values.append(item.value)
-            elif not isinstance(item, Element) and group is not None:
-                values += atoms(item, group)
-        return " ".join(values)
+        """Return an attribute value: everything as strings, with a space between."""
+
+        def values() -> Iterator[str]:
+            for item in hole.items:
+                if isinstance(item, Constant):
+                    yield item.value
+                elif not isinstance(item, Element) and group is not None:
+                    yield from atoms(item, group, self.room)
+
+        return self.room.joined(values(), " ")
 
     def content(self, part: Content, group: Group | None, scope: Scope, default: str) -> None:
         match part:
@@ -280,10 +321,13 @@ class _Writer:
                         self.copy(node, scope)
                     after_string = False
             else:
-                for value in [item.value] if isinstance(item, Constant) else atoms(item, group) if group else []:
+                for value in [item.value] if isinstance(item, Constant) else self.atoms(item, group):
                     self.put(escaped(" " * after_string + value))
                     after_string = True
         return after_string
+
+    def atoms(self, item: Item, group: Group | None) -> Iterable[str]:
+        return () if group is None else atoms(item, group, self.room)
 
     # -- copies
 

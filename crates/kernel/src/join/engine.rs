@@ -4,6 +4,7 @@ use super::chain::Chain;
 use super::index::{Entry, Index, Reach};
 use super::probe::Probe;
 use super::query::{Body, Place, Query, Subscriber, Tie};
+use super::results::{Found, Gathered, Results};
 use super::solve::Plan;
 use super::state::{keys_of, Doc, State};
 use super::witness::{Block, Stream, Variable, Witness};
@@ -12,7 +13,6 @@ use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::Op;
 use crate::xml::{Limits, XmlError};
 use hashbrown::HashMap;
-use std::rc::Rc;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -50,59 +50,8 @@ pub struct Input<'a> {
     pub xml: &'a [u8],
 }
 
-/// Results as columns; lists end where the next one begins.
-#[derive(Default)]
-pub struct Results {
-    pub queries: Vec<QueryIx>,
-    /// The messages' labels and texts, once each, in the order in which results first name them.
-    pub labels: Vec<Box<[u8]>>,
-    pub texts: Vec<Box<[u8]>>,
-    /// Per result the places of its messages in the above, block by block.
-    pub messages: Vec<u32>,
-    pub message_ends: Vec<u32>,
-    pub nodes: Vec<NodeIx>,
-    pub node_ends: Vec<u32>,
-    pub subscribers: Vec<u32>,
-    pub subscriber_ends: Vec<u32>,
-    places: HashMap<u64, u32>,
-}
-
-impl Results {
-    pub fn len(&self) -> usize {
-        self.queries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
-    fn push<'a>(&mut self, found: &Found, docs: impl Iterator<Item = &'a Doc>) {
-        self.queries.push(found.query);
-        for doc in docs {
-            let place = *self.places.entry(doc.number).or_insert_with(|| {
-                self.labels.push(doc.label.clone());
-                self.texts.push(doc.xml.clone());
-                self.labels.len() as u32 - 1
-            });
-            self.messages.push(place);
-        }
-        self.message_ends.push(self.messages.len() as u32);
-        self.nodes.extend_from_slice(&found.nodes);
-        self.node_ends.push(self.nodes.len() as u32);
-        self.subscribers.extend_from_slice(&found.asking);
-        self.subscriber_ends.push(self.subscribers.len() as u32);
-    }
-}
-
-/// A result; they are put out in this order, for they are found in that of hash tables.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
-    query: QueryIx,
-    numbers: Box<[u64]>,
-    nodes: Box<[NodeIx]>,
-    slots: Box<[Slot]>,
-    asking: Rc<[u32]>,
-}
+/// Room for pairs of a query and a message that is kept from one message to the next.
+const MOST_KEPT: usize = 1 << 16;
 
 /// Nodes with their string-values.
 pub type Values = Vec<(NodeIx, Vec<u8>)>;
@@ -355,28 +304,71 @@ impl Correlator {
             self.advance(input.time);
             return Ok(true);
         };
-        let mut found = vec![];
-        if self.is_kept(slot) {
-            let mut hits = std::mem::take(&mut self.hits);
-            self.probe.run(&self.state, &self.index, slot, &mut hits);
-            for (entry, other) in hits.drain(..) {
-                self.meet(entry, slot, other, limits, &mut found);
-            }
-            self.hits = hits;
+        let mut gathered = Gathered::new(limits);
+        self.gather(slot, limits, &mut gathered);
+        if gathered.is_full() {
+            gathered.begin_again();
+            self.gather_in_order(slot, limits, &mut gathered);
         }
-        let blocks = self.state.get(slot).blocks.clone();
-        for &block in blocks.iter() {
-            for i in 0..self.alone[block as usize].len() {
-                self.give(self.alone[block as usize][i], &[slot], limits, &mut found);
-            }
-        }
-        found.sort_unstable();
+        let (found, cuts) = gathered.finish();
         for one in &found {
             out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
         }
+        out.cuts.extend(cuts);
         self.keep(slot);
         self.advance(input.time);
         Ok(true)
+    }
+
+    /// Finds what a message completes, until that is too much.
+    fn gather(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+        if self.is_kept(slot) {
+            let mut hits = std::mem::take(&mut self.hits);
+            hits.clear();
+            if !self.probe.run(&self.state, &self.index, slot, out.most_hits(), &mut hits) {
+                out.give_up();
+            }
+            for &(entry, other) in &hits {
+                if out.is_full() {
+                    break;
+                }
+                self.meet(entry, slot, other, limits, out);
+            }
+            hits.clear();
+            hits.shrink_to(MOST_KEPT);
+            self.hits = hits;
+        }
+        self.gather_alone(slot, limits, out);
+    }
+
+    /// The same with one stored message after another, in the order of their arrival.
+    fn gather_in_order(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+        if self.is_kept(slot) {
+            let (index, mut probe) = (std::mem::take(&mut self.index), std::mem::take(&mut self.probe));
+            let mut state = std::mem::take(&mut self.state);
+            probe.run_in_order(&mut state, &index, slot, |state, hits| {
+                std::mem::swap(&mut self.state, state);
+                for &(entry, other) in hits {
+                    self.meet(entry, slot, other, limits, out);
+                }
+                std::mem::swap(&mut self.state, state);
+            });
+            (self.index, self.probe, self.state) = (index, probe, state);
+        }
+        self.gather_alone(slot, limits, out);
+    }
+
+    /// Finds the results of queries of one block.
+    fn gather_alone(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+        let blocks = self.state.get(slot).blocks.clone();
+        for &block in blocks.iter() {
+            for i in 0..self.alone[block as usize].len() {
+                if out.is_full() {
+                    return;
+                }
+                self.give(self.alone[block as usize][i], &[slot], limits, out);
+            }
+        }
     }
 
     /// What a message binds, without keeping it: (block, variable, node of its parent, node), the root's with itself; and
@@ -492,39 +484,48 @@ impl Correlator {
     }
 
     /// A new message may play a part with a stored one.
-    fn meet(&mut self, entry: Entry, new: Slot, stored: Slot, limits: &Limits, out: &mut Vec<Found>) {
+    fn meet(&mut self, entry: Entry, new: Slot, stored: Slot, limits: &Limits, out: &mut Gathered) {
         let Some(query) = &self.queries[entry.query as usize] else { return };
         if query.body.blocks.len() == 2 {
             let slots = if entry.new == 1 { [stored, new] } else { [new, stored] };
             self.give(entry.query, &slots, limits, out);
             return;
         }
+        let asking = out.still_asking(query.subscribers.iter().map(|s| s.number));
+        if asking.is_empty() {
+            return;
+        }
         let mut found = vec![];
         let chain = Chain { state: &self.state, query, block: |b| self.block(b) };
         if !chain.complete((entry.new, new), (entry.stored, stored), &mut found) {
             self.counts.cut += 1;
+            out.unfinished(&asking);
         }
         for slots in found {
+            if out.is_full() {
+                return;
+            }
             self.give(entry.query, &slots, limits, out);
         }
     }
 
-    /// Appends the results of a query for messages, as far as some subscriber's window has them all.
-    fn give(&mut self, id: QueryIx, slots: &[Slot], limits: &Limits, out: &mut Vec<Found>) {
+    /// Gathers the results of a query for messages, as far as some subscriber's window has them all.
+    fn give(&mut self, id: QueryIx, slots: &[Slot], limits: &Limits, out: &mut Gathered) {
         let Some(query) = &self.queries[id as usize] else { return };
         let times: Vec<Time> = slots.iter().map(|&s| self.state.get(s).time).collect();
         let Some(gap) = query.gap(&times).filter(|&gap| gap <= query.widest()) else { return };
         let oldest = slots.iter().map(|&s| self.state.get(s).number).min().unwrap_or(0);
         let asking = query.subscribers.iter().take_while(|s| s.window >= gap).filter(|s| s.since <= oldest);
-        let asking: Rc<[u32]> = asking.map(|s| s.number).collect();
+        let asking = out.still_asking(asking.map(|s| s.number));
         if asking.is_empty() {
             return;
         }
         for (i, &slot) in slots.iter().enumerate() {
             let query = self.queries[id as usize].as_ref().expect("a query in use");
             let doc = self.state.get(slot);
-            if doc.bindings.is_none() && query.plan.needs_bindings(i as u32, doc) {
-                self.bind(slot, limits);
+            let unknown = doc.bindings.is_none() && query.plan.needs_bindings(i as u32, doc);
+            if unknown && !self.bind(slot, limits) {
+                out.unfinished(&asking);
             }
         }
         let query = self.queries[id as usize].as_ref().expect("a query in use");
@@ -532,27 +533,35 @@ impl Correlator {
         let numbers: Box<[u64]> = docs.iter().map(|d| d.number).collect();
         let all = query.plan.solve(&query.body, &docs, &self.state.values, |nodes| {
             let (numbers, slots, asking) = (numbers.clone(), slots.into(), asking.clone());
-            out.push(Found { query: id, numbers, nodes: nodes.into(), slots, asking });
+            out.push(Found { query: id, numbers, nodes: nodes.into(), slots, asking })
         });
-        self.counts.cut += !all as u64;
+        if !all {
+            self.counts.cut += 1;
+            out.unfinished(&asking);
+        }
     }
 
-    /// Makes the bindings of a stored message.
-    fn bind(&mut self, slot: Slot, limits: &Limits) {
+    /// Makes the bindings of a stored message. False if some could not be made.
+    fn bind(&mut self, slot: Slot, limits: &Limits) -> bool {
         let doc = self.state.get(slot);
         let mut streams: Vec<u32> =
             doc.blocks.iter().filter_map(|&b| Some(self.blocks[b as usize].as_ref()?.stream)).collect();
         streams.sort_unstable();
         streams.dedup();
         let mut all = vec![];
+        let mut done = true;
         for stream in streams {
             // the message was read before with the same limits; but blocks may have come since
             match self.streams[stream as usize].bindings(&doc.xml, limits, &self.blocks) {
                 Ok(found) => all.extend(found),
-                Err(_) => self.counts.cut += 1,
+                Err(_) => {
+                    self.counts.cut += 1;
+                    done = false;
+                }
             }
         }
         all.sort_by_key(|b| b.0);
-        self.state.get_mut(slot).bindings = Some(all.into());
+        self.state.set_bindings(slot, all.into());
+        done
     }
 }

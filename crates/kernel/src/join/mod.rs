@@ -8,7 +8,7 @@
 //! Stage 2: [`state`] finds earlier messages by (column, value) in the order of time; [`index`] finds the queries of a
 //! pair of messages by the set of columns on which the two agree, as a conjunction of such pairs; [`probe`] puts both
 //! together. Where no equality leads anywhere, [`order`] finds earlier messages by their numbers. [`solve`] looks at structure, and only where a variable of the block has several nodes to choose from;
-//! [`chain`] goes on to further blocks. [`engine`] is the whole of it.
+//! [`chain`] goes on to further blocks, and [`results`] counts what is found. [`engine`] is the whole of it.
 //!
 //! Where the paper joins relations of witnesses with relations of queries, template by template, this goes from values
 //! to messages to queries: what a message costs depends on the earlier messages that share a value with it and on the
@@ -21,6 +21,7 @@ pub mod index;
 pub mod order;
 pub mod probe;
 pub mod query;
+pub mod results;
 pub mod solve;
 pub mod state;
 pub mod values;

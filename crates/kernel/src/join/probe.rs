@@ -1,8 +1,10 @@
 //! From a new message to the parts that it may play in queries, each with the stored message that it plays it with.
 
-use super::index::{Entry, Index, PairIx, Within};
+use super::index::{Entry, Index, Live, PairIx, Reach, Within};
+use super::query::Order;
 use super::state::State;
-use super::{ColumnIx, Slot, ValueIx};
+use super::{BlockIx, ColumnIx, Slot, ValueIx};
+use hashbrown::HashMap;
 use std::ops::Range;
 
 /// From here on a list of messages is worth avoiding.
@@ -27,24 +29,17 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Appends what is found for a message that is not in the index yet.
-    pub fn run(&mut self, state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
-        self.find_ways(state, index, new);
-        self.avoid_long_ways(index);
-        self.met.clear();
-        for way in &self.ways {
-            if !self.avoided.contains(&way.pair) {
-                if let Some(list) = state.values.list(way.value, way.column) {
-                    self.met.extend(list.slots(way.places.clone()).map(|slot| (slot, way.pair)));
-                }
-            }
-        }
-        self.met.sort_unstable();
-        self.met.dedup();
+    /// Appends what is found for a message that is not in the index yet. False if that is more than `most`: the rest is
+    /// missing.
+    pub fn run(&mut self, state: &State, index: &Index, new: Slot, most: usize, hits: &mut Vec<(Entry, Slot)>) -> bool {
+        self.meet(state, index, new);
         let doc = state.get(new);
         let mut within = Within::new(index, &doc.blocks);
         for same in self.met.chunk_by(|a, b| a.0 == b.0) {
             let slot = same[0].0;
+            if hits.len() > most {
+                return false;
+            }
             if same.len() == 1 && self.avoided.is_empty() {
                 let stored = || &state.get(slot).blocks[..];
                 let found = within.of_single(same[0].1, state.set_of(slot), stored);
@@ -60,8 +55,71 @@ impl Probe {
             }
             within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
         }
-        by_order(state, index, new, hits);
-        scan(state, index, new, hits);
+        let scans = Scans::new(state, index, new);
+        for (slot, lead) in scans.slots(state, new) {
+            if hits.len() > most {
+                return false;
+            }
+            scans.each(state, slot, lead, |entry| hits.push((entry, slot)));
+        }
+        hits.len() <= most
+    }
+
+    /// Calls `f` with the parts that a message may play with one stored message after another, in the order in which
+    /// these arrived. Takes longer than `run`, and memory for the parts of one stored message at a time.
+    pub fn run_in_order(
+        &mut self,
+        state: &mut State,
+        index: &Index,
+        new: Slot,
+        mut f: impl FnMut(&mut State, &[(Entry, Slot)]),
+    ) {
+        self.meet(state, index, new);
+        let (blocks, keys) = (state.get(new).blocks.clone(), state.get(new).keys.clone());
+        let scans = Scans::new(state, index, new);
+        let leads = scans.slots(state, new);
+        let mut slots: Vec<Slot> = self.met.iter().map(|m| m.0).chain(leads.iter().map(|l| l.0)).collect();
+        slots.sort_unstable_by_key(|&slot| (state.get(slot).number, slot));
+        slots.dedup();
+        let mut by_slot: HashMap<Slot, Vec<u32>> = HashMap::new();
+        leads.into_iter().for_each(|(slot, lead)| by_slot.entry(slot).or_default().push(lead));
+        let mut within = Within::new(index, &blocks);
+        let mut hits = vec![];
+        for slot in slots {
+            hits.clear();
+            let from = self.met.partition_point(|m| m.0 < slot);
+            let same = self.met[from..].iter().take_while(|m| m.0 == slot);
+            let stored = state.get(slot);
+            self.pairs.clear();
+            self.pairs.extend(same.map(|m| m.1));
+            if !self.pairs.is_empty() {
+                if !self.avoided.is_empty() {
+                    agreeing(&stored.keys, &keys, index, &mut self.pairs);
+                }
+                within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
+            }
+            for &lead in by_slot.get(&slot).into_iter().flatten() {
+                scans.each(state, slot, lead, |entry| hits.push((entry, slot)));
+            }
+            hits.sort_unstable_by_key(|(entry, _)| (entry.query, entry.new, entry.stored));
+            f(state, &hits);
+        }
+    }
+
+    /// The stored messages that agree with the new one in some pair of columns.
+    fn meet(&mut self, state: &State, index: &Index, new: Slot) {
+        self.find_ways(state, index, new);
+        self.avoid_long_ways(index);
+        self.met.clear();
+        for way in &self.ways {
+            if !self.avoided.contains(&way.pair) {
+                if let Some(list) = state.values.list(way.value, way.column) {
+                    self.met.extend(list.slots(way.places.clone()).map(|slot| (slot, way.pair)));
+                }
+            }
+        }
+        self.met.sort_unstable();
+        self.met.dedup();
     }
 
     fn find_ways(&mut self, state: &State, index: &Index, new: Slot) {
@@ -114,35 +172,53 @@ fn agreeing(stored: &[(ValueIx, ColumnIx)], new: &[(ValueIx, ColumnIx)], index: 
     pairs.dedup();
 }
 
-/// Parts that an inequality leads to.
-fn by_order(state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
-    let doc = state.get(new);
-    for cells in doc.cells.chunk_by(|a, b| a.column == b.column) {
-        for order in index.orders(cells[0].column) {
-            let Some(ordered) = state.ordered(order.stored) else { continue };
-            let Some((live, reach)) = index.ordered(order, &doc.blocks) else { continue };
-            let (from, to) = reach.around(doc.time);
-            for slot in ordered.fitting(order.op, state.numbers(doc, order.new), (from, to)) {
-                let stored = state.get(slot);
-                if (from..=to).contains(&stored.time) {
-                    live.each(&stored.blocks, |entry| hits.push((entry, slot)));
+/// Parts that no equality leads to: those that an inequality leads to, and those of all stored messages within reach.
+struct Scans<'a> {
+    orders: Vec<(Order, Live<'a>, Reach)>,
+    blocks: Vec<(BlockIx, &'a [Entry], Reach)>,
+}
+
+impl<'a> Scans<'a> {
+    fn new(state: &State, index: &'a Index, new: Slot) -> Scans<'a> {
+        let doc = state.get(new);
+        let mut scans = Scans { orders: vec![], blocks: vec![] };
+        for cells in doc.cells.chunk_by(|a, b| a.column == b.column) {
+            for order in index.orders(cells[0].column) {
+                if let Some((live, reach)) = index.ordered(order, &doc.blocks) {
+                    scans.orders.push((*order, live, reach));
                 }
             }
         }
+        for (lists, reach) in doc.blocks.iter().filter_map(|&block| index.scans(block)) {
+            scans.blocks.extend(lists.iter().map(|(&stored, entries)| (stored, &entries[..], reach)));
+        }
+        scans
     }
-}
 
-/// Parts that no comparison leads to: all stored messages of the block within reach.
-fn scan(state: &State, index: &Index, new: Slot, hits: &mut Vec<(Entry, Slot)>) {
-    let doc = state.get(new);
-    for &block in doc.blocks.iter() {
-        let Some((lists, reach)) = index.scans(block) else { continue };
-        let (from, to) = reach.around(doc.time);
-        for (stored, entries) in lists {
+    /// The stored messages, each with the number of what leads there: orders first, then blocks.
+    fn slots(&self, state: &State, new: Slot) -> Vec<(Slot, u32)> {
+        let doc = state.get(new);
+        let mut found = vec![];
+        for (i, (order, _, reach)) in self.orders.iter().enumerate() {
+            let Some(ordered) = state.ordered(order.stored) else { continue };
+            let (from, to) = reach.around(doc.time);
+            let slots = ordered.fitting(order.op, state.numbers(doc, order.new), (from, to)).into_iter();
+            let near = slots.filter(|&slot| (from..=to).contains(&state.get(slot).time));
+            found.extend(near.map(|slot| (slot, i as u32)));
+        }
+        for (i, (stored, _, reach)) in self.blocks.iter().enumerate() {
             let Some(list) = state.of_block(*stored) else { continue };
-            for slot in list.slots(list.between(from, to)) {
-                hits.extend(entries.iter().map(|&e| (e, slot)));
-            }
+            let (from, to) = reach.around(doc.time);
+            found.extend(list.slots(list.between(from, to)).map(|slot| (slot, (self.orders.len() + i) as u32)));
+        }
+        found
+    }
+
+    /// Calls `f` with the parts that a lead has for a stored message.
+    fn each(&self, state: &State, slot: Slot, lead: u32, mut f: impl FnMut(Entry)) {
+        match self.orders.get(lead as usize) {
+            Some((_, live, _)) => live.each(&state.get(slot).blocks, f),
+            None => self.blocks[lead as usize - self.orders.len()].1.iter().for_each(|&entry| f(entry)),
         }
     }
 }

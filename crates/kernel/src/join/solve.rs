@@ -68,13 +68,15 @@ impl Plan {
         own.any(|s| doc.cells_of(s.variable.column).len() != 1)
     }
 
-    /// Calls `emit` with the shown nodes of each result. False if there was too much to try.
-    pub fn solve(&self, body: &Body, docs: &[&Doc], values: &Values, emit: impl FnMut(&[NodeIx])) -> bool {
+    /// Calls `emit` with the shown nodes of each result, until it says that no more are wanted. False if there was too
+    /// much to try.
+    pub fn solve(&self, body: &Body, docs: &[&Doc], values: &Values, emit: impl FnMut(&[NodeIx]) -> bool) -> bool {
         let free: Vec<bool> = (0..docs.len()).map(|b| self.needs_bindings(b as u32, docs[b])).collect();
         let bound = vec![(0, 0); self.steps.len()];
         let tuple = vec![0; self.shown.len()];
+        let found = HashSet::new();
         let mut search =
-            Search { plan: self, body, docs, values, free, bound, tuple, found: HashSet::new(), emit, tried: 0 };
+            Search { plan: self, body, docs, values, free, bound, tuple, found, emit, tried: 0, enough: false };
         search.bind(0);
         search.tried < MAX_TRIED
     }
@@ -93,9 +95,11 @@ struct Search<'a, F> {
     found: HashSet<Box<[NodeIx]>>,
     emit: F,
     tried: u32,
+    /// No more results are wanted.
+    enough: bool,
 }
 
-impl<F: FnMut(&[NodeIx])> Search<'_, F> {
+impl<F: FnMut(&[NodeIx]) -> bool> Search<'_, F> {
     /// Binds the variables from a step on; true if that could be done and nothing more can come of it.
     fn bind(&mut self, at: usize) -> bool {
         if at == self.plan.shown_by {
@@ -108,7 +112,7 @@ impl<F: FnMut(&[NodeIx])> Search<'_, F> {
         }
         let Some(step) = self.plan.steps.get(at) else {
             self.found.insert(self.tuple[..].into());
-            (self.emit)(&self.tuple);
+            self.enough = !(self.emit)(&self.tuple);
             return true;
         };
         let doc = self.docs[step.place.block as usize];
@@ -129,7 +133,7 @@ impl<F: FnMut(&[NodeIx])> Search<'_, F> {
     fn try_all(&mut self, at: usize, nodes: impl Iterator<Item = NodeIx>) -> bool {
         for node in nodes {
             // once all that is shown is bound, one way to bind the rest is enough
-            if self.try_node(at, node) && at >= self.plan.shown_by {
+            if self.try_node(at, node) && at >= self.plan.shown_by || self.enough {
                 return true;
             }
         }

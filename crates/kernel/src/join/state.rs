@@ -17,7 +17,7 @@ pub struct Doc {
     /// Which streams it came by, as the caller numbers that.
     pub route: u32,
     pub label: Box<[u8]>,
-    pub xml: Box<[u8]>,
+    pub xml: Arc<[u8]>,
     /// The blocks that it matches, ascending; equal sets are one.
     pub blocks: Arc<[BlockIx]>,
     /// By column, then in document order.
@@ -50,7 +50,12 @@ impl Doc {
     }
 
     fn bytes(&self) -> usize {
-        OVERHEAD + self.label.len() + self.xml.len() + self.cells.len() * 12 + self.keys.len() * (8 + POSTING)
+        let of = |b: &(BlockIx, Bindings)| {
+            64 + 4 * b.1.roots.len() + b.1.edges.iter().map(|e| 24 + 8 * e.len()).sum::<usize>()
+        };
+        let bindings: usize = self.bindings.iter().flatten().map(of).sum();
+        let text = self.label.len() + self.xml.len();
+        OVERHEAD + text + self.cells.len() * 12 + self.keys.len() * (8 + POSTING) + bindings
     }
 }
 
@@ -91,8 +96,12 @@ impl State {
         self.docs[slot as usize].as_ref().expect("a message in the state")
     }
 
-    pub fn get_mut(&mut self, slot: Slot) -> &mut Doc {
-        self.docs[slot as usize].as_mut().expect("a message in the state")
+    /// Keeps the bindings of a message's blocks.
+    pub fn set_bindings(&mut self, slot: Slot, bindings: Box<[(BlockIx, Bindings)]>) {
+        let doc = self.docs[slot as usize].as_mut().expect("a message in the state");
+        self.bytes -= doc.bytes();
+        doc.bindings = Some(bindings);
+        self.bytes += doc.bytes();
     }
 
     /// In the order of time.

@@ -16,85 +16,123 @@ pub enum Under {
     Default,
 }
 
-/// The fragments of one message, each rendered once.
+/// The fragments of one message, each rendered once as long as there is room to keep it.
 #[derive(Default)]
 pub struct Fragments {
     bytes: Vec<u8>,
     rendered: HashMap<(NodeIx, Under), (usize, usize)>,
-    scopes: Scopes,
-    value: Vec<u8>,
+    renderer: Renderer,
 }
 
-/// Memory beyond this is given back after a message.
+/// Bytes of fragments that are kept for whoever asks for them again, in one message and from one to the next.
 const KEPT: usize = 1 << 24;
 
 impl Fragments {
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT);
         self.rendered.clear();
         self.rendered.shrink_to(KEPT >> 4);
-        self.scopes.clear();
+        self.renderer.scopes.clear();
     }
 
-    pub fn get(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) -> &[u8] {
-        self.get_under(src, nodes, n, Under::NoDefault)
+    /// Appends a node as bytes that stand on their own.
+    pub fn append(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under, out: &mut Vec<u8>) {
+        if let Some(&(start, end)) = self.rendered.get(&(n, under)) {
+            out.extend_from_slice(&self.bytes[start..end]);
+            return;
+        }
+        let from = out.len();
+        self.renderer.render(src, nodes, n, under, out);
+        let start = self.bytes.len();
+        if start + out.len() - from <= KEPT {
+            self.bytes.extend_from_slice(&out[from..]);
+            self.rendered.insert((n, under), (start, self.bytes.len()));
+        }
     }
 
-    pub fn get_under(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) -> &[u8] {
-        let (start, end) = match self.rendered.get(&(n, under)) {
-            Some(&known) => known,
-            None => {
-                let start = self.bytes.len();
-                self.render(src, nodes, n, under);
-                self.rendered.insert((n, under), (start, self.bytes.len()));
-                (start, self.bytes.len())
+    /// Returns what the fragment of a node takes at most, without rendering it.
+    pub fn size_bound(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) -> usize {
+        if n == 0 {
+            let mut size = 0;
+            let mut child = 1;
+            while (child as usize) < nodes.len() {
+                size += self.size_bound(src, nodes, child);
+                child = nodes.recs[child as usize].end;
             }
-        };
-        &self.bytes[start..end]
+            return size;
+        }
+        let sym = nodes.recs[n as usize].sym;
+        if sym == TEXT || is_attribute(sym) {
+            let value = nodes.value(src, n, &mut self.renderer.value);
+            return value.iter().map(|&c| escaped_size(c)).sum();
+        }
+        let place = nodes.place(n);
+        let own = (place.end - place.start) as usize;
+        if !is_element(sym) {
+            return own;
+        }
+        let inherited = self.renderer.scopes.inherited(src, nodes, n);
+        own + inherited.iter().map(|d| 1 + (d.attribute.1 - d.attribute.0) as usize).sum::<usize>()
     }
+}
 
-    fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) {
+/// Returns what a node's fragment takes at least, at the cost of a look: an element that does not fit is not worth
+/// rendering. Of other nodes nothing is known: an attribute goes without its name, a character without its reference.
+pub fn size_floor(nodes: &Nodes, n: NodeIx) -> usize {
+    let place = nodes.place(n);
+    if n != 0 && is_element(nodes.recs[n as usize].sym) {
+        (place.end - place.start) as usize
+    } else {
+        0
+    }
+}
+
+#[derive(Default)]
+struct Renderer {
+    scopes: Scopes,
+    value: Vec<u8>,
+}
+
+impl Renderer {
+    fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under, out: &mut Vec<u8>) {
         match nodes.recs[n as usize].sym {
             _ if n == 0 => {
                 let mut child = 1;
                 while (child as usize) < nodes.len() {
-                    self.render(src, nodes, child, under); // an element, comment or PI: no deeper than this
+                    self.render(src, nodes, child, under, out); // an element, comment or PI: no deeper than this
                     child = nodes.recs[child as usize].end;
                 }
             }
-            sym if sym == TEXT || is_attribute(sym) => {
-                escape(nodes.value(src, n, &mut self.value), &mut self.bytes);
-            }
+            sym if sym == TEXT || is_attribute(sym) => escape(nodes.value(src, n, &mut self.value), out),
             COMMENT | INSTRUCTION => {
                 let place = nodes.place(n);
-                self.bytes.extend_from_slice(&src[place.start as usize..place.end as usize]);
+                out.extend_from_slice(&src[place.start as usize..place.end as usize]);
             }
-            _ => self.element(src, nodes, n, under),
+            _ => self.element(src, nodes, n, under, out),
         }
     }
 
-    fn element(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under) {
+    fn element(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under, out: &mut Vec<u8>) {
         let place = nodes.place(n);
         let (start, end) = (place.start as usize, place.end as usize);
         let name_end = name_end(src, start + 1);
-        self.bytes.extend_from_slice(&src[start..name_end]);
+        out.extend_from_slice(&src[start..name_end]);
         for d in self.scopes.inherited(src, nodes, n) {
             if !d.undeclares {
-                self.bytes.push(b' ');
-                push_standalone(&src[d.attribute.0 as usize..d.attribute.1 as usize], &mut self.bytes);
+                out.push(b' ');
+                push_standalone(&src[d.attribute.0 as usize..d.attribute.1 as usize], out);
             }
         }
         let mut at = name_end;
         if under == Under::Default && !self.scopes.has_default(src, nodes, n) {
-            at = self.undeclare(src, nodes, n, name_end);
+            at = self.undeclare(src, nodes, n, name_end, out);
         }
-        push_standalone(&src[at..end], &mut self.bytes);
+        push_standalone(&src[at..end], out);
     }
 
     /// In an element that has no default namespace, takes the one around it back in those outermost elements whose names
     /// would fall into it, and nowhere else. `at` is what has been copied so far; answers the same afterwards.
-    fn undeclare(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, mut at: usize) -> usize {
+    fn undeclare(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, mut at: usize, out: &mut Vec<u8>) -> usize {
         let mut e = n;
         while e < nodes.recs[n as usize].end {
             let rec = &nodes.recs[e as usize];
@@ -107,21 +145,29 @@ impl Fragments {
             let prefixed = memchr(b':', &src[start..named]).is_some();
             match self.scopes.own_default(src, nodes, e) {
                 Some(d) if d.undeclares && prefixed => {
-                    push_standalone(&src[at..d.attribute.0 as usize], &mut self.bytes);
+                    push_standalone(&src[at..d.attribute.0 as usize], out);
                     at = d.attribute.1 as usize;
                     e += 1;
                 }
                 Some(_) => e = rec.end,
                 None if prefixed => e += 1,
                 None => {
-                    push_standalone(&src[at..named], &mut self.bytes);
-                    self.bytes.extend_from_slice(b" xmlns=\"\"");
+                    push_standalone(&src[at..named], out);
+                    out.extend_from_slice(b" xmlns=\"\"");
                     at = named;
                     e = rec.end;
                 }
             }
         }
         at
+    }
+}
+
+fn escaped_size(c: u8) -> usize {
+    match c {
+        b'&' | b'\r' => 5,
+        b'<' | b'>' => 4,
+        _ => 1,
     }
 }
 

@@ -3,15 +3,16 @@
 //! The number of a node is its place in document order: the document is 0, an element's attributes follow it, then its
 //! children; namespace declarations are no nodes.
 
-use super::fragment::Fragments;
-use crate::names::is_element;
+use super::fragment::{size_floor, Fragments, Under};
+use super::share::{share, Cut};
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::shapes::select::{Form, SelectionId, Wanted};
 use crate::xml::Limits;
 use hashbrown::HashMap;
 
-/// Columns of more than this many nodes or bytes are not begun; whoever reads the messages hands them on before.
+/// No message adds more nodes or bytes than this to columns, whatever its limits say. Whoever reads messages hands on
+/// columns that have as much, so that offsets of 31 bits suffice.
 pub const MOST_NODES: usize = 1 << 28;
 pub const MOST_BYTES: usize = 1 << 30;
 
@@ -19,8 +20,8 @@ pub const MOST_BYTES: usize = 1 << 30;
 #[derive(Default)]
 pub struct Results {
     pub forms: Vec<Option<Form>>,
-    /// Nothing was left out for a limit.
-    pub complete: Vec<bool>,
+    /// Why something was left out, if it was.
+    pub cuts: Vec<Option<Cut>>,
     pub nodes: Vec<NodeIx>,
     /// Ends of the matches' lists in `nodes`.
     pub node_ends: Vec<u32>,
@@ -52,7 +53,7 @@ impl Results {
             ends.last().map_or(0, |&e| e as usize)
         }
         self.forms.truncate(matches);
-        self.complete.truncate(matches);
+        self.cuts.truncate(matches);
         self.node_ends.truncate(matches);
         self.nodes.truncate(last(&self.node_ends));
         self.fragment_ends.truncate(matches);
@@ -60,24 +61,86 @@ impl Results {
         self.bytes.truncate(last(&self.fragments));
     }
 
-    fn end(&mut self, form: Option<Form>, complete: bool) {
+    /// Results that there are: nodes and fragments.
+    fn results(&self) -> usize {
+        self.nodes.len() + self.fragments.len()
+    }
+
+    fn end(&mut self, form: Option<Form>, cut: Option<Cut>) {
         self.forms.push(form);
-        self.complete.push(complete);
+        self.cuts.push(cut);
         self.node_ends.push(self.nodes.len() as u32);
         self.fragment_ends.push(self.fragments.len() as u32);
     }
 }
 
+/// What one subscription may get: the share of the message's budget that each may have.
+#[derive(Clone, Copy)]
+struct Shares {
+    results: u64,
+    bytes: u64,
+}
+
+/// Nodes that are kept of selections, for others that select the same.
+const SELECTED: usize = 1 << 20;
+
 /// Working memory of one thread: what has been selected and rendered of the message so far.
 #[derive(Default)]
 pub struct Collector {
-    /// The nodes, as many as the limit lets through, and whether these are all.
-    selected: HashMap<SelectionId, (Box<[NodeIx]>, bool)>,
+    selected: Selected,
     fragments: Fragments,
 }
 
+/// What selections find in a message: nodes, as many as the limit lets through, and whether these are all.
+#[derive(Default)]
+struct Selected {
+    known: HashMap<SelectionId, (Box<[NodeIx]>, bool)>,
+    held: usize,
+}
+
+/// A message, and what is asked of it.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    wanted: &'a Wanted,
+    message: Message<'a>,
+    fuel: u32,
+    limits: &'a Limits,
+    numbers: &'a [u32],
+}
+
+impl Asked<'_> {
+    fn budget(&self) -> Shares {
+        Shares {
+            results: (self.limits.max_message_results as u64).min(MOST_NODES as u64),
+            bytes: (self.limits.max_message_result_bytes as u64).min(MOST_BYTES as u64),
+        }
+    }
+}
+
+impl Selected {
+    fn clear(&mut self) {
+        self.known.clear();
+        self.held = 0;
+    }
+
+    fn get(&mut self, asked: Asked<'_>, selection: SelectionId) -> &(Box<[NodeIx]>, bool) {
+        if self.held > SELECTED {
+            self.clear();
+        }
+        let held = &mut self.held;
+        self.known.entry(selection).or_insert_with(|| {
+            let mut nodes = asked.wanted.select(selection, asked.message, asked.fuel);
+            let found = nodes.len();
+            nodes.truncate(asked.limits.max_result_nodes as usize);
+            *held += nodes.len();
+            let all = nodes.len() == found;
+            (nodes.into(), all)
+        })
+    }
+}
+
 impl Collector {
-    /// Appends the results of the subscriptions that the message satisfies.
+    /// Appends the results of the subscriptions that the message satisfies, within its budget.
     pub fn collect(
         &mut self,
         wanted: &Wanted,
@@ -87,57 +150,97 @@ impl Collector {
         numbers: &[u32],
         out: &mut Results,
     ) {
-        for &number in numbers {
-            let Some((selection, form)) = wanted.of(number) else {
-                out.end(None, true);
-                continue;
-            };
-            let (nodes, all) = self.selected.entry(selection).or_insert_with(|| {
-                let mut nodes = wanted.select(selection, message, fuel);
-                let found = nodes.len();
-                nodes.truncate(limits.max_result_nodes as usize);
-                let all = nodes.len() == found;
-                (nodes.into(), all)
-            });
-            let given = match form {
-                Form::Nodes => {
-                    let room = MOST_NODES.saturating_sub(out.nodes.len());
-                    let fitting = &nodes[..nodes.len().min(room)];
-                    out.nodes.extend_from_slice(fitting);
-                    fitting.len()
-                }
-                Form::Fragments => render(&mut self.fragments, message, limits, nodes, out),
-            };
-            out.end(Some(form), *all && given == nodes.len());
+        let asked = Asked { wanted, message, fuel, limits, numbers };
+        let before = out.len();
+        if !self.give(asked, None, out) {
+            out.truncate(before);
+            let shares = self.shares(asked);
+            self.give(asked, Some(shares), out);
         }
         self.selected.clear();
         self.fragments.clear();
     }
+
+    /// Appends what each subscription gets with such shares. Without shares all that it wants: false if that is more than
+    /// the budget, and then not all is there.
+    fn give(&mut self, asked: Asked<'_>, shares: Option<Shares>, out: &mut Results) -> bool {
+        let budget = asked.budget();
+        let (all_at_once, shares) = (shares.is_none(), shares.unwrap_or(budget));
+        let (results, bytes) = (out.results() as u64, out.bytes.len() as u64);
+        for &number in asked.numbers {
+            let Some((selection, form)) = asked.wanted.of(number) else {
+                out.end(None, None);
+                continue;
+            };
+            let (nodes, all) = self.selected.get(asked, selection);
+            let fitting = &nodes[..nodes.len().min(shares.results as usize)];
+            let mut cut = match () {
+                _ if fitting.len() < nodes.len() => Some(Cut::BudgetResults),
+                _ if !all => Some(Cut::Nodes),
+                _ => None,
+            };
+            match form {
+                Form::Nodes => out.nodes.extend_from_slice(fitting),
+                Form::Fragments => cut = render(&mut self.fragments, asked, fitting, shares.bytes, out).or(cut),
+            }
+            out.end(Some(form), cut);
+            let used = (out.results() as u64 - results, out.bytes.len() as u64 - bytes);
+            let too_much = used.0 > budget.results || used.1 > budget.bytes;
+            if all_at_once && (too_much || matches!(cut, Some(Cut::BudgetResults | Cut::BudgetBytes))) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Divides the budget: first the number of results, then the bytes of those that are left. Nothing is rendered; what
+    /// fragments take is bounded from above, so that the bytes given out are never more than the budget.
+    fn shares(&mut self, asked: Asked<'_>) -> Shares {
+        let budget = asked.budget();
+        let wants = |number: &u32| asked.wanted.of(*number);
+        let mut claims = vec![];
+        for (selection, _) in asked.numbers.iter().filter_map(wants) {
+            claims.push((self.selected.get(asked, selection).0.len() as u64, 1));
+        }
+        let results = share(&mut claims, budget.results).min(budget.results);
+        let mut sizes: HashMap<SelectionId, u64> = HashMap::new();
+        claims.clear();
+        for (selection, _) in asked.numbers.iter().filter_map(wants).filter(|w| w.1 == Form::Fragments) {
+            let size = *sizes.entry(selection).or_insert_with(|| {
+                let (nodes, _) = self.selected.get(asked, selection);
+                let most = budget.bytes.min(asked.limits.max_result_bytes as u64);
+                let mut size = 0;
+                for &n in nodes.iter().take(results as usize) {
+                    size += self.fragments.size_bound(asked.message.src, asked.message.nodes, n) as u64;
+                    if size > most {
+                        break;
+                    }
+                }
+                size
+            });
+            claims.push((size.min(asked.limits.max_result_bytes as u64), 1));
+        }
+        Shares { results, bytes: share(&mut claims, budget.bytes).min(budget.bytes) }
+    }
 }
 
-/// Appends fragments as long as they fit; answers how many did.
-fn render(
-    fragments: &mut Fragments,
-    message: Message<'_>,
-    limits: &Limits,
-    nodes: &[NodeIx],
-    out: &mut Results,
-) -> usize {
-    let most = (out.bytes.len() + limits.max_result_bytes as usize).min(MOST_BYTES);
-    for (i, &n) in nodes.iter().enumerate() {
-        // A look at the size first: an element that does not fit is not worth rendering. Other nodes may be shorter than
-        // what stands in the document: an attribute without its name, a character without its reference.
-        let place = message.nodes.place(n);
-        let least = if n != 0 && is_element(message.nodes.recs[n as usize].sym) { place.end - place.start } else { 0 };
-        if out.bytes.len() + least as usize > most || out.fragments.len() >= MOST_NODES {
-            return i;
+/// Appends fragments as long as they fit; answers why some did not.
+fn render(fragments: &mut Fragments, asked: Asked<'_>, nodes: &[NodeIx], share: u64, out: &mut Results) -> Option<Cut> {
+    let message = asked.message;
+    let own = asked.limits.max_result_bytes as u64;
+    let cut = if own <= share { Cut::Bytes } else { Cut::BudgetBytes };
+    let most = out.bytes.len() + own.min(share) as usize;
+    for &n in nodes {
+        let end = out.bytes.len();
+        if end + size_floor(message.nodes, n) > most {
+            return Some(cut);
         }
-        let fragment = fragments.get(message.src, message.nodes, n);
-        if out.bytes.len() + fragment.len() > most {
-            return i;
+        fragments.append(message.src, message.nodes, n, Under::NoDefault, &mut out.bytes);
+        if out.bytes.len() > most {
+            out.bytes.truncate(end);
+            return Some(cut);
         }
-        out.bytes.extend_from_slice(fragment);
         out.fragments.push(out.bytes.len() as u32);
     }
-    nodes.len()
+    None
 }

@@ -27,11 +27,18 @@ impl Declaration {
 #[derive(Default)]
 pub struct Scopes {
     known: HashMap<NodeIx, Arc<[Declaration]>>,
+    /// Declarations in all of them together.
+    held: usize,
 }
+
+/// Declarations that are held for one message. Elements that declare something at every depth would ask for the square
+/// of their number; beyond this, scopes are put together again when they are asked for.
+const MOST_HELD: usize = 1 << 20;
 
 impl Scopes {
     pub fn clear(&mut self) {
         self.known.clear();
+        self.held = 0;
     }
 
     /// What is in scope at an element by declarations of its ancestors, but for prefixes that it declares itself.
@@ -93,6 +100,10 @@ impl Scopes {
         };
         while let Some(element) = todo.pop() {
             scope = merged(src, &scope, &declarations(src, nodes.place(element).start)).into();
+            if self.held + scope.len() > MOST_HELD {
+                self.clear();
+            }
+            self.held += scope.len();
             self.known.insert(element, scope.clone());
         }
         scope

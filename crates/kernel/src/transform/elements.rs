@@ -2,7 +2,7 @@
 
 use super::engine::{read, Transforms};
 use crate::names::is_element;
-use crate::output::fragment::Fragments;
+use crate::output::fragment::{Fragments, Under};
 use crate::shapes::nodes::{NodeIx, Nodes};
 use crate::xml::{Limits, Reader, XmlError};
 
@@ -12,6 +12,7 @@ pub struct Elements {
     nodes: Nodes,
     nothing: Transforms,
     fragments: Fragments,
+    bytes: Vec<u8>,
 }
 
 impl Elements {
@@ -24,7 +25,7 @@ impl Elements {
         wanted: &[NodeIx],
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), XmlError> {
-        let fragments = &mut self.fragments;
+        let (fragments, bytes) = (&mut self.fragments, &mut self.bytes);
         let done = read(&mut self.reader, &mut self.nodes, &self.nothing, xml, limits, |message| {
             let recs = &message.nodes.recs;
             let element = |n: NodeIx| recs.get(n as usize).is_some_and(|rec| is_element(rec.sym));
@@ -36,11 +37,16 @@ impl Elements {
                         n = recs[n as usize].end;
                     }
                 }
-                each(if element(n) { Some(fragments.get(message.src, message.nodes, n)) } else { None });
+                bytes.clear();
+                if element(n) {
+                    fragments.append(message.src, message.nodes, n, Under::NoDefault, bytes);
+                }
+                each(element(n).then_some(&bytes[..]));
             }
             Ok(())
         });
         self.fragments.clear();
+        self.bytes = vec![];
         done
     }
 }

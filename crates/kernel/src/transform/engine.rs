@@ -2,14 +2,15 @@
 //!
 //! [`Transforms`] do not change while messages are transformed; what does is in a [`Transformer`], one per thread.
 
-use super::factory::{Factory, Making, Returned};
+use super::factory::{Factory, Making, Returned, TooLong};
 use super::paths::Refused;
 use super::plans;
 use super::plans::profile::Profile;
-use super::plans::run::For;
 use super::run::{OfPlan, Runner};
 use super::set::Set;
 use crate::names::{Names, COMMENT, INSTRUCTION};
+use crate::output::results::{MOST_BYTES, MOST_NODES};
+use crate::output::share::{share, Cut};
 use crate::shapes::nodes::{NodeIx, Nodes, Place};
 use crate::shapes::search::Message;
 use crate::values::constants::Constants;
@@ -76,8 +77,48 @@ pub struct Output {
     /// Messages, one after the other, and where they end.
     pub bytes: Vec<u8>,
     pub ends: Vec<u32>,
-    /// Messages that were longer than they may be.
-    pub cut: Vec<u32>,
+    /// By message why it is not there, if it is not.
+    pub cuts: Vec<Option<Cut>>,
+    /// Bytes that all subscriptions together get: a message counts as often as it is wanted.
+    pub delivered: u64,
+}
+
+impl Output {
+    fn mark(&self) -> [usize; 4] {
+        [self.subs.len(), self.bytes.len(), self.ends.len(), self.delivered as usize]
+    }
+
+    fn truncate(&mut self, [subs, bytes, ends, delivered]: [usize; 4]) {
+        self.subs.truncate(subs);
+        self.payload_of.truncate(subs);
+        self.bytes.truncate(bytes);
+        self.ends.truncate(ends);
+        self.cuts.truncate(ends);
+        self.delivered = delivered as u64;
+    }
+
+    /// The message that has been appended, or why it was not, is for these.
+    fn end(&mut self, subs: &[u32], cut: Option<Cut>) {
+        let number = self.ends.len() as u32;
+        let from = self.ends.last().map_or(0, |&e| e as usize);
+        self.delivered += (self.bytes.len() - from) as u64 * subs.len() as u64;
+        self.ends.push(self.bytes.len() as u32);
+        self.cuts.push(cut);
+        self.subs.extend_from_slice(subs);
+        self.payload_of.resize(self.subs.len(), number);
+    }
+}
+
+/// How the budget of a message is given out.
+enum Shares {
+    /// Everybody gets what he wants, until that is more than the budget.
+    All,
+    /// Nothing is given out: what is wanted is counted, as sizes and how many want as much.
+    Counted(Vec<(u64, u64)>),
+    /// Everybody gets no more bytes than this; or nobody gets anything, since there are more of them than there may be
+    /// results.
+    Bytes(u64),
+    Nothing,
 }
 
 /// A plan, by its number. Whose it is, only those ask who need it: with very many plans it is memory they wait for.
@@ -119,6 +160,80 @@ impl GroupColumns {
     }
 }
 
+/// Makes the new messages of one message.
+struct Maker<'a> {
+    limits: &'a Limits,
+    factory: &'a mut Factory,
+    before: [usize; 4],
+    out: &'a mut Output,
+    shares: Shares,
+}
+
+impl Maker<'_> {
+    fn budget(&self) -> (u64, u64) {
+        let (results, bytes) = (self.limits.max_message_results as u64, self.limits.max_message_result_bytes as u64);
+        (results.min(MOST_NODES as u64), bytes.min(MOST_BYTES as u64))
+    }
+
+    /// Makes what all transforms ask for. False if it became more than the budget: then not all is there.
+    fn run(
+        &mut self,
+        transforms: &Transforms,
+        message: Message<'_>,
+        runner: &mut Runner,
+        plans: &mut plans::run::Runner,
+    ) -> Result<bool, Refused> {
+        let mut fits = true;
+        runner.run(&transforms.set, message, |id, returns, bound, lists| {
+            let plan = transforms.set.plan(id);
+            fits = fits && self.make(&plan.subs, &plan.making, bound, &mut OfPlan { returns, lists });
+        })?;
+        plans.run(&transforms.plans, message, &mut |whom, bound, lists| {
+            fits = fits && self.make(whom.subs, whom.making, bound, lists);
+        })?;
+        Ok(fits)
+    }
+
+    /// Makes one message. False if there is no room for it.
+    fn make(&mut self, subs: &[u32], making: &Making, bound: &[NodeIx], lists: &mut dyn Returned<'_>) -> bool {
+        let own = self.limits.max_result_bytes as u64;
+        let (results, bytes) = self.budget();
+        let share = match self.shares {
+            Shares::All | Shares::Counted(_) => bytes,
+            Shares::Bytes(share) => share,
+            Shares::Nothing => {
+                self.out.end(subs, Some(Cut::BudgetResults));
+                return true;
+            }
+        };
+        let start = self.out.bytes.len();
+        let made = self.factory.make(making, bound, lists, own.min(share) as usize, &mut self.out.bytes);
+        let cut = match made {
+            Ok(()) => None,
+            Err(TooLong) if own <= share => Some(Cut::Bytes),
+            Err(TooLong) => Some(Cut::BudgetBytes),
+        };
+        if let Shares::Counted(claims) = &mut self.shares {
+            let size = (self.out.bytes.len() - start) as u64;
+            claims.push((if cut == Some(Cut::BudgetBytes) { bytes + 1 } else { size }, subs.len() as u64));
+            self.out.bytes.truncate(start);
+            return true;
+        }
+        self.out.end(subs, cut);
+        let given = (self.out.subs.len() - self.before[0]) as u64;
+        let too_much = given > results || self.out.delivered - self.before[3] as u64 > bytes;
+        !matches!(self.shares, Shares::All) || !(too_much || cut == Some(Cut::BudgetBytes))
+    }
+
+    /// Divides the budget between those who were counted.
+    fn divide(&mut self) {
+        let (results, bytes) = self.budget();
+        let Shares::Counted(claims) = &mut self.shares else { return };
+        let wanted: u64 = claims.iter().map(|c| c.1).sum();
+        self.shares = if wanted > results { Shares::Nothing } else { Shares::Bytes(share(claims, bytes).min(bytes)) };
+    }
+}
+
 #[derive(Default)]
 pub struct Transformer {
     reader: Reader,
@@ -129,7 +244,7 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// Appends what the transforms make of the message.
+    /// Appends what the transforms make of the message, within its budget.
     pub fn transform(
         &mut self,
         transforms: &Transforms,
@@ -137,34 +252,24 @@ impl Transformer {
         limits: &Limits,
         out: &mut Output,
     ) -> Result<(), XmlError> {
-        let before = (out.subs.len(), out.bytes.len(), out.ends.len(), out.cut.len());
+        let before = out.mark();
         let (runner, plans, factory) = (&mut self.runner, &mut self.plans, &mut self.factory);
-        let most = limits.max_result_bytes as usize;
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
             factory.begin();
-            let mut make = |whom: For<'_>, bound: &[NodeIx], lists: &mut dyn Returned<'_>| {
-                if !factory.make(whom.making, bound, lists, most, &mut out.bytes) {
-                    out.cut.push(out.ends.len() as u32);
-                }
-                let number = out.ends.len() as u32;
-                out.ends.push(out.bytes.len() as u32);
-                out.subs.extend_from_slice(whom.subs);
-                out.payload_of.resize(out.subs.len(), number);
-            };
-            runner.run(&transforms.set, message, |id, returns, bound, lists| {
-                let plan = transforms.set.plan(id);
-                let (subs, making) = (&plan.subs[..], &plan.making);
-                let whom = For { plan: PlanRef::Own(id), subs, making, returns: returns.len() };
-                make(whom, bound, &mut OfPlan { returns, lists });
-            })?;
-            plans.run(&transforms.plans, message, &mut make)
+            let mut maker = Maker { limits, factory: &mut *factory, before, out: &mut *out, shares: Shares::All };
+            if maker.run(transforms, message, runner, plans)? {
+                return Ok(());
+            }
+            // it is more than the budget: once more to see who wants how much, and again to give that out
+            maker.out.truncate(before);
+            maker.shares = Shares::Counted(vec![]);
+            maker.run(transforms, message, runner, plans)?;
+            maker.divide();
+            maker.run(transforms, message, runner, plans)?;
+            Ok(())
         });
         if done.is_err() {
-            out.subs.truncate(before.0);
-            out.payload_of.truncate(before.0);
-            out.bytes.truncate(before.1);
-            out.ends.truncate(before.2);
-            out.cut.truncate(before.3);
+            out.truncate(before);
         }
         done
     }

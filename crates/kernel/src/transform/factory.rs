@@ -1,11 +1,12 @@
 //! The message factory (broker §2.1): a template's markup around what a transform returns, straight from the bytes of
 //! the message.
 
-use crate::output::fragment::{escape, Fragments, Under};
+use crate::output::fragment::{size_floor, Fragments, Under};
 use crate::output::scope::Scopes;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::values::number::number;
+use hashbrown::HashSet;
 use std::io::Write;
 
 /// What is around the groups, and the pieces of each.
@@ -79,9 +80,16 @@ enum KeyValue {
     First,
     NotANumber,
     Number(f64),
-    Text(Vec<u8>),
+    Text(Box<[u8]>),
     NotANumberLast,
     Last,
+}
+
+impl KeyValue {
+    /// Bytes that it takes.
+    fn size(&self) -> usize {
+        size_of::<KeyValue>() + if let KeyValue::Text(text) = self { text.len() } else { 0 }
+    }
 }
 
 impl Expr {
@@ -152,7 +160,8 @@ impl Factory {
         self.scopes.clear();
     }
 
-    /// Appends the message that is made of bound nodes; false if it would be longer than `most` bytes.
+    /// Appends the message that is made of bound nodes. Neither that nor anything it is made of takes more than `most`
+    /// bytes: what would is refused before it is there, and nothing is appended.
     pub fn make(
         &mut self,
         making: &Making,
@@ -160,112 +169,140 @@ impl Factory {
         lists: &mut dyn Returned<'_>,
         most: usize,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Result<(), TooLong> {
         let start = out.len();
-        out.extend_from_slice(&making.template.before);
+        let mut text = Text { bytes: out, end: start + most };
+        let made = self.groups(making, bound, lists, most, &mut text);
+        if made.is_err() {
+            out.truncate(start);
+        }
+        made
+    }
+
+    fn groups(
+        &mut self,
+        making: &Making,
+        bound: &[NodeIx],
+        lists: &mut dyn Returned<'_>,
+        most: usize,
+        out: &mut Text<'_>,
+    ) -> Result<(), TooLong> {
+        out.put(&making.template.before)?;
         self.after_item = false;
         let ordered;
         let bound = if making.order.is_empty() {
             bound
         } else {
-            ordered = self.ordered(making, bound, lists);
+            ordered = self.ordered(making, bound, lists, most)?;
             &ordered
         };
         for node in bound {
             for piece in &making.template.pieces {
-                self.piece(piece, node, lists, out);
-                if out.len() - start > most {
-                    out.truncate(start);
-                    return false;
-                }
+                self.piece(piece, node, lists, out)?;
             }
         }
-        out.extend_from_slice(&making.template.after);
-        true
+        out.put(&making.template.after)
     }
 
-    fn piece(&mut self, piece: &Piece, bound: &NodeIx, lists: &mut dyn Returned<'_>, out: &mut Vec<u8>) {
+    fn piece(
+        &mut self,
+        piece: &Piece,
+        bound: &NodeIx,
+        lists: &mut dyn Returned<'_>,
+        out: &mut Text<'_>,
+    ) -> Result<(), TooLong> {
         let message = lists.message();
         match piece {
             Piece::Markup(bytes) => {
-                out.extend_from_slice(bytes);
+                out.put(bytes)?;
                 self.after_item = false;
             }
             Piece::Sequence => self.after_item = false,
             Piece::Copy(r, under) => {
                 for &n in lists.nodes(*r, bound) {
-                    out.extend_from_slice(self.fragments.get_under(message.src, message.nodes, n, *under));
+                    out.check(size_floor(message.nodes, n))?;
+                    self.fragments.append(message.src, message.nodes, n, *under, out.bytes);
+                    out.check(0)?;
                     self.after_item = false;
                 }
             }
             Piece::Attributes(returns, start) => {
                 let mut start = Start::clone(start);
+                let mut known: HashSet<Bound> = start.attributes.drain(..).collect();
                 for r in returns {
                     let nodes = lists.nodes(*r, bound);
-                    self.attributes(message, nodes, &mut start, out);
+                    self.attributes(message, nodes, &mut start, &mut known, out)?;
                 }
             }
             Piece::Item(expr) | Piece::Quoted(expr) => {
-                let mut text = std::mem::take(&mut self.text);
-                text.clear();
-                let present = self.value_of(expr, bound, lists, &mut text);
+                let mut bytes = std::mem::take(&mut self.text);
+                bytes.clear();
+                let mut text = Text { bytes: &mut bytes, end: out.end - out.bytes.len() };
+                let present = self.value_of(expr, bound, lists, &mut text)?;
                 if matches!(piece, Piece::Quoted(_)) {
-                    escape_quoted(&text, out);
+                    out.put_quoted(&bytes)?;
                 } else if present {
                     if self.after_item {
-                        out.push(b' ');
+                        out.put(b" ")?;
                     }
-                    escape(&text, out);
+                    out.put_escaped(&bytes)?;
                     self.after_item = true;
                 }
-                self.text = text;
+                self.text = bytes;
             }
         }
+        Ok(())
     }
 
     /// Appends the value; false if there is none.
-    fn value_of(&mut self, expr: &Expr, bound: &NodeIx, lists: &mut dyn Returned<'_>, out: &mut Vec<u8>) -> bool {
+    fn value_of(
+        &mut self,
+        expr: &Expr,
+        bound: &NodeIx,
+        lists: &mut dyn Returned<'_>,
+        out: &mut Text<'_>,
+    ) -> Result<bool, TooLong> {
         let message = lists.message();
         match expr {
-            Expr::Constant(bytes) => out.extend_from_slice(bytes),
+            Expr::Constant(bytes) => out.put(bytes)?,
             Expr::Concat(parts) => {
                 for part in parts {
-                    self.value_of(part, bound, lists, out);
+                    self.value_of(part, bound, lists, out)?;
                 }
             }
             Expr::Spaced(parts) => {
                 let mut any = false;
                 for part in parts {
-                    let at = out.len();
+                    let at = out.bytes.len();
                     if any {
-                        out.push(b' ');
+                        out.put(b" ")?;
                     }
-                    if self.value_of(part, bound, lists, out) {
+                    if self.value_of(part, bound, lists, out)? {
                         any = true;
                     } else {
-                        out.truncate(at);
+                        out.bytes.truncate(at);
                     }
                 }
-                return any;
+                return Ok(any);
             }
             Expr::Joined(r) => {
                 let nodes = lists.nodes(*r, bound);
                 for (i, &n) in nodes.iter().enumerate() {
                     if i > 0 {
-                        out.push(b' ');
+                        out.put(b" ")?;
                     }
-                    out.extend_from_slice(message.nodes.value(message.src, n, &mut self.value));
+                    out.put(message.nodes.value(message.src, n, &mut self.value))?;
                 }
-                return !nodes.is_empty();
+                return Ok(!nodes.is_empty());
             }
             Expr::First(r) => {
-                let Some(&n) = lists.nodes(*r, bound).first() else { return false };
-                out.extend_from_slice(message.nodes.value(message.src, n, &mut self.value));
+                let Some(&n) = lists.nodes(*r, bound).first() else { return Ok(false) };
+                out.put(message.nodes.value(message.src, n, &mut self.value))?;
             }
-            Expr::Count(r) => push_number(lists.nodes(*r, bound).len() as f64, out),
+            Expr::Count(r) => out.put_number(lists.nodes(*r, bound).len() as f64)?,
             Expr::Sum(r) => {
                 let nodes = lists.nodes(*r, bound);
-                push_number(self.numbers(message, nodes).fold(0.0, |a, b| a + b), out);
+                out.put_number(self.numbers(message, nodes).fold(0.0, |a, b| a + b))?;
             }
             Expr::Min(r) | Expr::Max(r) | Expr::Average(r) => {
                 let nodes = lists.nodes(*r, bound);
@@ -277,11 +314,11 @@ impl Factory {
                     Expr::Max(_) => numbers.reduce(most),
                     _ => numbers.reduce(|a, b| a + b).map(|sum| sum / nodes.len() as f64),
                 };
-                let Some(x) = result else { return false };
-                push_number(x, out);
+                let Some(x) = result else { return Ok(false) };
+                out.put_number(x)?;
             }
         }
-        true
+        Ok(true)
     }
 
     fn numbers<'a>(&'a mut self, message: Message<'a>, nodes: &'a [NodeIx]) -> impl Iterator<Item = f64> + 'a {
@@ -289,7 +326,14 @@ impl Factory {
     }
 
     /// The first of several attributes with one name stays.
-    fn attributes(&mut self, message: Message<'_>, nodes: &[NodeIx], start: &mut Start, out: &mut Vec<u8>) {
+    fn attributes(
+        &mut self,
+        message: Message<'_>,
+        nodes: &[NodeIx],
+        start: &mut Start,
+        known: &mut HashSet<Bound>,
+        out: &mut Text<'_>,
+    ) -> Result<(), TooLong> {
         for &n in nodes {
             let place = message.nodes.place(n);
             let raw = &message.src[place.start as usize..place.end as usize];
@@ -299,28 +343,40 @@ impl Factory {
                 None => (&b""[..], &raw[..end]),
             };
             let uri = self.scopes.uri(message.src, message.nodes, n, prefix);
-            let name: Bound = (uri.clone().into(), local.into());
-            if start.attributes.contains(&name) {
+            if !known.insert((uri.clone().into(), local.into())) {
                 continue;
             }
-            start.attributes.push(name);
-            out.push(b' ');
+            out.put(b" ")?;
             if !prefix.is_empty() {
-                let prefix = declare(start, prefix, &uri, out);
-                out.extend_from_slice(&prefix);
-                out.push(b':');
+                let prefix = declare(start, prefix, &uri, out)?;
+                out.put(&prefix)?;
+                out.put(b":")?;
             }
-            out.extend_from_slice(local);
-            out.extend_from_slice(b"=\"");
-            escape_quoted(message.nodes.value(message.src, n, &mut self.value), out);
-            out.push(b'"');
+            out.put(local)?;
+            out.put(b"=\"")?;
+            out.put_quoted(message.nodes.value(message.src, n, &mut self.value))?;
+            out.put(b"\"")?;
         }
+        Ok(())
     }
 
-    fn ordered(&mut self, making: &Making, bound: &[NodeIx], lists: &mut dyn Returned<'_>) -> Vec<NodeIx> {
+    /// The nodes in the order of their sort keys, which take no more than `most` bytes together.
+    fn ordered(
+        &mut self,
+        making: &Making,
+        bound: &[NodeIx],
+        lists: &mut dyn Returned<'_>,
+        most: usize,
+    ) -> Result<Vec<NodeIx>, TooLong> {
         let mut keyed = vec![];
+        let mut left = most;
         for n in bound {
-            let keys: Vec<KeyValue> = making.order.iter().map(|key| self.key(key, n, lists)).collect();
+            let mut keys = Vec::with_capacity(making.order.len());
+            for key in &making.order {
+                let value = self.key(key, n, lists, left)?;
+                left = left.checked_sub(value.size()).ok_or(TooLong)?;
+                keys.push(value);
+            }
             keyed.push((keys, *n));
         }
         keyed.sort_by(|(a, _), (b, _)| {
@@ -331,69 +387,125 @@ impl Factory {
             });
             differing.unwrap_or(std::cmp::Ordering::Equal)
         });
-        keyed.into_iter().map(|k| k.1).collect()
+        Ok(keyed.into_iter().map(|k| k.1).collect())
     }
 
-    fn key(&mut self, key: &Key, bound: &NodeIx, lists: &mut dyn Returned<'_>) -> KeyValue {
-        let mut text = vec![];
-        if !self.value_of(&key.value, bound, lists, &mut text) {
-            return if key.none_last { KeyValue::Last } else { KeyValue::First };
+    fn key(
+        &mut self,
+        key: &Key,
+        bound: &NodeIx,
+        lists: &mut dyn Returned<'_>,
+        most: usize,
+    ) -> Result<KeyValue, TooLong> {
+        let mut bytes = vec![];
+        if !self.value_of(&key.value, bound, lists, &mut Text { bytes: &mut bytes, end: most })? {
+            return Ok(if key.none_last { KeyValue::Last } else { KeyValue::First });
         }
         if !key.numeric {
-            return KeyValue::Text(text);
+            return Ok(KeyValue::Text(bytes.into()));
         }
-        match number(&text) {
+        Ok(match number(&bytes) {
             x if x.is_nan() && key.none_last => KeyValue::NotANumberLast,
             x if x.is_nan() => KeyValue::NotANumber,
             x => KeyValue::Number(x),
-        }
+        })
     }
 }
 
 /// Declares a prefix for a namespace unless it is so already; another prefix if the tag uses it for something else.
-fn declare(start: &mut Start, prefix: &[u8], uri: &[u8], out: &mut Vec<u8>) -> Vec<u8> {
+fn declare(start: &mut Start, prefix: &[u8], uri: &[u8], out: &mut Text<'_>) -> Result<Vec<u8>, TooLong> {
     let mut wanted = prefix.to_vec();
     let bound = |list: &[Bound], prefix: &[u8]| list.iter().find(|n| *n.0 == *prefix).map(|n| *n.1 == *uri);
     for i in 1.. {
         match bound(&start.declared, &wanted) {
-            _ if wanted == b"xml" => return wanted,
-            Some(true) => return wanted,
+            _ if wanted == b"xml" => return Ok(wanted),
+            Some(true) => return Ok(wanted),
             Some(false) => wanted = [prefix, format!("_{i}").as_bytes()].concat(),
-            None if bound(&start.scope, &wanted) == Some(true) => return wanted,
+            None if bound(&start.scope, &wanted) == Some(true) => return Ok(wanted),
             None => break,
         }
     }
-    out.extend_from_slice(b"xmlns:");
-    out.extend_from_slice(&wanted);
-    out.extend_from_slice(b"=\"");
-    escape_quoted(uri, out);
-    out.extend_from_slice(b"\" ");
+    out.put(b"xmlns:")?;
+    out.put(&wanted)?;
+    out.put(b"=\"")?;
+    out.put_quoted(uri)?;
+    out.put(b"\" ")?;
     start.declared.push((wanted.clone().into(), uri.into()));
-    wanted
+    Ok(wanted)
 }
 
-fn escape_quoted(value: &[u8], out: &mut Vec<u8>) {
-    for &c in value {
-        match c {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'\t' => out.extend_from_slice(b"&#9;"),
-            b'\n' => out.extend_from_slice(b"&#10;"),
-            b'\r' => out.extend_from_slice(b"&#13;"),
-            c => out.push(c),
+/// A new message, or a part of it, would be longer than it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong;
+
+/// Bytes that end before a limit: what would go beyond it is refused before it is copied.
+struct Text<'o> {
+    bytes: &'o mut Vec<u8>,
+    end: usize,
+}
+
+impl Text<'_> {
+    /// Is there room for so many bytes more?
+    fn check(&self, more: usize) -> Result<(), TooLong> {
+        if more > self.end.saturating_sub(self.bytes.len()) || self.bytes.len() > self.end {
+            return Err(TooLong);
         }
+        Ok(())
     }
-}
 
-/// A number as XPath 1.0 prints it (§4.2).
-fn push_number(x: f64, out: &mut Vec<u8>) {
-    let written = if x.is_nan() {
-        write!(out, "NaN")
-    } else if x.is_infinite() {
-        write!(out, "{}Infinity", if x < 0.0 { "-" } else { "" })
-    } else {
-        write!(out, "{}", x + 0.0)
-    };
-    debug_assert!(written.is_ok(), "a vector takes whatever is written to it");
+    fn put(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        self.check(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// As character data.
+    fn put_escaped(&mut self, value: &[u8]) -> Result<(), TooLong> {
+        self.put_with(value, |c| match c {
+            b'&' => Some(b"&amp;"),
+            b'<' => Some(b"&lt;"),
+            b'>' => Some(b"&gt;"),
+            b'\r' => Some(b"&#13;"),
+            _ => None,
+        })
+    }
+
+    /// Inside the quotes of an attribute.
+    fn put_quoted(&mut self, value: &[u8]) -> Result<(), TooLong> {
+        self.put_with(value, |c| match c {
+            b'&' => Some(b"&amp;"),
+            b'<' => Some(b"&lt;"),
+            b'"' => Some(b"&quot;"),
+            b'\t' => Some(b"&#9;"),
+            b'\n' => Some(b"&#10;"),
+            b'\r' => Some(b"&#13;"),
+            _ => None,
+        })
+    }
+
+    /// Bytes with some of them written otherwise.
+    fn put_with(&mut self, value: &[u8], written: impl Fn(u8) -> Option<&'static [u8]>) -> Result<(), TooLong> {
+        let mut plain = 0;
+        for (at, &c) in value.iter().enumerate() {
+            if let Some(reference) = written(c) {
+                self.put(&value[plain..at])?;
+                self.put(reference)?;
+                plain = at + 1;
+            }
+        }
+        self.put(&value[plain..])
+    }
+
+    /// A number as XPath 1.0 prints it (§4.2).
+    fn put_number(&mut self, x: f64) -> Result<(), TooLong> {
+        let written = if x.is_nan() {
+            write!(self.bytes, "NaN")
+        } else if x.is_infinite() {
+            write!(self.bytes, "{}Infinity", if x < 0.0 { "-" } else { "" })
+        } else {
+            write!(self.bytes, "{}", x + 0.0)
+        };
+        debug_assert!(written.is_ok(), "a vector takes whatever is written to it");
+        self.check(0)
+    }
 }

@@ -12,8 +12,12 @@ use crate::shapes::shared::Shared;
 use hashbrown::HashMap;
 use std::ops::Range;
 
-/// Work that one message may cause before it is refused: nodes noted for conditions and groups.
-const MAX_NOTES: usize = 1 << 26;
+/// Work that one message may cause before it is refused: nodes noted for conditions and groups, once for each ancestor
+/// that they are noted for.
+const MAX_NOTES: usize = 1 << 24;
+
+/// Nodes that return paths with filters have found and that are kept, for transforms that return the same.
+const MAX_FOUND: usize = 1 << 22;
 
 #[derive(Default)]
 pub struct Runner {
@@ -36,6 +40,8 @@ pub struct Runner {
     /// Return paths with filters: by step the nodes that pass, and whether it is a `//` step; and what they find.
     steps: HashMap<u32, Vec<(Vec<bool>, bool)>>,
     twigs: HashMap<(u32, NodeIx), Box<[NodeIx]>>,
+    /// Nodes in `twigs`.
+    found: usize,
     value: Vec<u8>,
 }
 
@@ -147,7 +153,7 @@ impl Runner {
                 }
                 if set.is_returned(rel) {
                     self.groups.hit(rel, n as NodeIx, mask);
-                    noted += 1;
+                    noted += mask.count_ones() as usize;
                 }
                 if !set.atoms.test(rel) {
                     continue;
@@ -192,6 +198,7 @@ impl Runner {
         self.generics.clear();
         self.steps.clear();
         self.twigs.clear();
+        self.found = 0;
     }
 
     /// The nodes that satisfy a condition, in document order, each once: a range of `sorted`.
@@ -358,13 +365,19 @@ impl<'a> Lists<'a> {
                 })
             }
             Return::Twig(id) => {
-                let Runner { twigs, steps, .. } = &mut **runner;
+                let Runner { twigs, steps, found, .. } = &mut **runner;
+                if *found > MAX_FOUND {
+                    twigs.clear();
+                    *found = 0;
+                }
                 twigs.entry((id, *bound)).or_insert_with(|| {
                     let (twig, row) = set.twig(id);
                     let steps = steps.entry(id).or_insert_with(|| {
                         twig.nodes.iter().map(|step| (Shared::passing(*message, step, row), step.deep)).collect()
                     });
-                    select(*message, steps, *bound).into()
+                    let nodes = select(*message, steps, *bound);
+                    *found += nodes.len() + 8;
+                    nodes.into()
                 })
             }
         }

@@ -17,10 +17,15 @@ pub struct Limits {
     pub max_amplification: u32,
     /// Entities open inside each other.
     pub max_entity_depth: u32,
-    /// Nodes that a subscription may select from one message; what is beyond is left out of its result.
+    /// Results that a subscription may get of one message: nodes, or combinations of joined messages. What is beyond
+    /// is left out.
     pub max_result_nodes: u32,
-    /// Bytes of the fragments that a subscription may select from one message; likewise.
+    /// Bytes of the results that a subscription may get of one message; likewise.
     pub max_result_bytes: u32,
+    /// Results that all subscriptions together may get of one message: see `output::share`.
+    pub max_message_results: u32,
+    /// Bytes of the results that all subscriptions together may get of one message; likewise.
+    pub max_message_result_bytes: u32,
 }
 
 /// Expansions up to this size are not held against `max_amplification`: a short message with one long entity
@@ -42,6 +47,8 @@ impl Default for Limits {
             max_entity_depth: 20,
             max_result_nodes: 10_000,
             max_result_bytes: 16 << 20,
+            max_message_results: 200_000,
+            max_message_result_bytes: 64 << 20,
         }
     }
 }

@@ -42,10 +42,8 @@ def check_record(record: str | None, namespaces: dict[str, str]) -> None:
 
 @lru_cache(maxsize=8)
 def _splitter(record: str | None, namespaces: tuple[tuple[str, str], ...]) -> Engine:
-    """An engine that selects the records of a file: the kernel's own reader, and its fragments stand on their own."""
-    huge = 2**32 - 1
-    limits = Limits(max_bytes=LARGEST_FILE, max_result_nodes=huge, max_result_bytes=huge)
-    engine = Engine(namespaces=dict(namespaces), limits=limits)
+    """Return an engine that selects the records of a file, as fragments that stand on their own."""
+    engine = Engine(namespaces=dict(namespaces), limits=Limits(max_bytes=LARGEST_FILE).with_all_results())
     engine.add(f"/*/{record or '*'}", id="record", result="fragments")
     return engine
 

@@ -26,6 +26,7 @@ from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome
 from twigcast.correlate.reference import derived_id
 from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
+from twigcast.spark.stages.payload import of_fragments
 from twigcast.spark.stages.standing import Ready, Shipped, Standing
 
 RESULT, DERIVED, LATE, REFUSED, EVICTED, FAILED = "result", "derived", "late", "refused", "evicted", "failed"
@@ -187,7 +188,7 @@ def _result(result: Correlated, time: int, id: str) -> dict[str, Any]:
         "subscription": str(result.subscription),
         "messages": [str(id) for id in result.messages],
         "time": time,
-        "payload": result.payload,
+        "payload": of_fragments((), False, result.reason) if result.payload is None else result.payload,
     }
 
 

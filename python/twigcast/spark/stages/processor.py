@@ -10,7 +10,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from twigcast.spark.stages.correlate import FOUND, Buckets, Incoming, Storage, process
 
+# A frame that goes back to Spark has no more rows, and no more bytes of payloads, but for its last row.
 ROWS = 4096
+BYTES = 1 << 24
 
 
 class CorrelateProcessor(StatefulProcessor):
@@ -33,12 +35,14 @@ class CorrelateProcessor(StatefulProcessor):
 
 
 def _frames(rows: Iterator[dict[str, Any]]) -> Iterator[pd.DataFrame]:
-    """Of a bounded size."""
+    """Yield the rows in frames of a bounded size."""
     some: list[dict[str, Any]] = []
+    size = 0
     for row in rows:
         some.append({name: row.get(name) for name in FOUND.names})  # what is missing would be NaN
-        if len(some) >= ROWS:
+        size += len(row.get("payload") or b"")
+        if len(some) >= ROWS or size >= BYTES:
             yield pd.DataFrame(some, columns=FOUND.names, dtype=object)
-            some = []
+            some, size = [], 0
     if some:
         yield pd.DataFrame(some, columns=FOUND.names, dtype=object)
