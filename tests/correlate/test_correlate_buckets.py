@@ -13,6 +13,7 @@ from twigcast.correlate.reference import evaluate
 from twigcast.correlation import SECOND
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
+from twigcast.limits import Limits
 from twigcast.spark.stages import correlate
 from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Stored, process
 from twigcast.spark.stages.standing import Standing, spread
@@ -148,3 +149,19 @@ def test_queries_that_read_each_other_stay_together() -> None:
     homes = {one.id: number for number, some in enumerate(by_bucket) for one in some}
     assert homes["one"] == homes["two"] == homes["three"]
     assert by_bucket == spread([*many, *chain], 4)
+
+
+def test_results_that_are_cut_are_marked() -> None:
+    """The mark is a delivery like any other, with an id of its own."""
+    standing = (
+        Standing("loud", "S//a->x FOLLOWED BY{x = y, INF} S//a->y"),
+        Standing("few", "S//b->x FOLLOWED BY{x = y, INF} S//b->y"),
+    )
+    task = Buckets((standing,), lateness=ALL, limits=Limits(max_message_results=10))
+    xml = b"<m>" + b"<a>1</a>" * 20 + b"<b>1</b></m>"
+    rows = batch(task, Store(), [(1, "S", SECOND, xml), (2, "S", 2 * SECOND, xml)])
+    loud = [row for row in rows if row["subscription"] == "loud"]
+    assert len([row for row in rows if row["subscription"] == "few"]) == 1
+    assert len(loud) == 10 and len({row["message"] for row in loud}) == 10
+    assert loud[-1]["payload"] == b'<results complete="false" reason="budget-results"></results>'
+    assert loud[-1]["messages"] == ["2"]
