@@ -38,6 +38,10 @@ type Pushed = (bool, Vec<Found>, Vec<Py<PyBytes>>, Vec<Text>, Vec<Cut>, Option<E
 /// A subscriber, and why it does not get all results.
 type Cut = (u32, &'static str);
 
+/// Rows, results, labels and texts of the messages that these name, and (row, subscriber, reason) of those that do not get
+/// all of theirs.
+type PushedColumn = (ArrowData, ArrowData, ArrowData, Vec<Text>, Vec<(u32, u32, &'static str)>);
+
 /// The text of a message, shared with the state: a copy is made for whoever asks for its bytes.
 #[pyclass(frozen, module = "twigcast._kernel")]
 pub struct Text(Arc<[u8]>);
@@ -186,7 +190,7 @@ impl Correlator {
         limits: Option<&Bound<'_, PyDict>>,
         start: usize,
         most: usize,
-    ) -> PyResult<(ArrowData, ArrowData, ArrowData, Vec<Text>, Vec<(u32, u32, &'static str)>)> {
+    ) -> PyResult<PushedColumn> {
         let limits = self::limits(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
         py.detach(|| {
