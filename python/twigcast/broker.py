@@ -20,6 +20,7 @@ from twigcast.engine import Failure as Failure
 from twigcast.errors import MessageError, OptionError, SubscriptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
@@ -228,6 +229,7 @@ class Broker:
         self._pausing = PauseRule(pause_after, pause_within)
         self._streaks: dict[SubscriptionId, Streak] = {}
         self._lock = RLock()  # whoever sees a subscription sees its subscriber
+        refuse_if_forked_in_use(self, "_lock")
 
     def subscribe(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import accumulate
 from pathlib import Path
 from threading import RLock
@@ -21,6 +21,7 @@ from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.failures import Failed, FailedRows, add_failed, failures_column
 from twigcast.failures import Failure as Failure
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import Ids, are_ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
@@ -71,6 +72,9 @@ NEVER = Template(Plan((NOWHERE,), None, ()), (), kept=True)
 
 # Steps of a transform's path; libxml2 gives up at some thousands.
 MAX_STEPS = 1000
+
+# Removals after which the engine is compacted; more if it has more subscriptions.
+COMPACT_AFTER = 10_000
 
 # A batch's result is cut here, so that messages with very many matches cannot exhaust memory.
 MAX_MATCHES = 1 << 24
@@ -123,7 +127,8 @@ class Engine:
         self._limits = self.limits.of_kernel()
         self.mode = mode
         self.predicates = predicates
-        self.kernel = _kernel.Engine(mode) if cache_bytes is None else _kernel.Engine(mode, cache_bytes)
+        self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
+        self.kernel = _kernel.Engine(mode, **self._cache)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes(predicates)
@@ -137,10 +142,12 @@ class Engine:
         self._opening: Opening | None = None  # while a snapshot is read
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
+        self._removed = 0  # since the engine was compacted
         self._history = History()
         self._next_id = 1
         # Held while the kernel's numbers and our ids differ, and while the one is turned into the other.
         self._lock = RLock()
+        refuse_if_forked_in_use(self, "_lock", "kernel")
         # A number may come to mean another subscription while a message is being matched.
         self._reuses = 0
         self._reused_at: dict[int, int] = {}
@@ -358,6 +365,9 @@ class Engine:
                 self._transforms.remove(number)
             self._wanting.pop(number, None)
             self._history.removed(id)
+            self._removed += 1
+            if self._removed >= max(COMPACT_AFTER, len(self._ids)):
+                self._compact()
 
     def match(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[SubscriptionId]:
         """Return the ids of the subscriptions that one message satisfies, in the order of their numbers.
@@ -607,6 +617,30 @@ class Engine:
         """Goes on from what a snapshot held."""
         self.kernel, self._register = kernel, Register(kernel)
         self._ids, self._history = ids, history
+
+    def _compact(self) -> None:
+        """Give back what removed subscriptions have left behind."""
+        from twigcast import snapshot
+
+        snapshot.compact(self)
+        self._removed = 0
+
+    def _like(self) -> Engine:
+        """Return an engine with the options of this one and no subscriptions."""
+        return Engine(
+            namespaces=self.namespaces,
+            limits=self.limits,
+            mode=self.mode,
+            predicates=self.predicates,
+            cache_bytes=self._cache.get("cache_bytes"),
+            **{field.name: getattr(self.plans, field.name) for field in fields(PlanOptions)},
+        )
+
+    def _replace_compiled(self, copy: Engine) -> None:
+        """Go on with the kernel and the transforms of a copy, which numbers its subscriptions as this one does."""
+        copy._transforming = self._transforming  # where its transforms look their texts up
+        self.kernel, self._register, self._shapes = copy.kernel, copy._register, copy._shapes
+        self._transforms, self._templates = copy._transforms, copy._templates
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
         """Writes what has changed since a version. Changes are known since the set was first saved or opened."""

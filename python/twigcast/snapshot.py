@@ -85,15 +85,12 @@ EXTRAS = {
 
 
 def save(engine: Engine, path: Path) -> None:
+    """Write all subscriptions to a file, which becomes the base of later deltas if there is none yet."""
     with engine._lock:
         kernel = pa.array(engine.kernel.save()).buffers()[1]
         ids, whole = engine._ids.array, engine._ids.whole
-        extras = [
-            (number, kind, json.dumps(value, separators=(",", ":")))
-            for kind, extra in EXTRAS.items()
-            for number, value in extra.save(engine)
-        ]
-        # The kernel's part tells one set from another well enough to make a base of it.
+        extras = [(number, kind, json.dumps(value, separators=(",", ":"))) for number, kind, value in _extras(engine)]
+        # The checksum of the kernel's part identifies this base.
         engine._history.begin(zlib.crc32(kernel))
         meta = {
             "namespaces": engine.namespaces,
@@ -108,6 +105,28 @@ def save(engine: Engine, path: Path) -> None:
     numbers = pa.table({"id": ids} if whole is None else {"id": ids, "whole": whole})
     few = pa.table([[extra[i] for extra in extras] for i in range(3)], _EXTRAS_SCHEMA)
     FORMAT.write(path, [json.dumps(meta).encode(), kernel, _ipc(numbers), _ipc(few)])
+
+
+def _extras(engine: Engine) -> Iterable[tuple[int, str, Any]]:
+    """Yield number, kind and value of everything that only some subscriptions have."""
+    for kind, extra in EXTRAS.items():
+        for number, value in extra.save(engine):
+            yield number, kind, value
+
+
+def compact(engine: Engine) -> None:
+    """Give back the memory of names and constants that only removed subscriptions used.
+
+    A saved set has no others, so the engine goes on with a copy of itself. Matching in other threads is not held up.
+    """
+    with engine._lock:
+        copy = engine._like()
+        copy._adopt(
+            _kernel.Engine.open(engine.kernel.save(), engine.mode, **engine._cache), engine._ids, engine._history
+        )
+        for number, kind, value in _extras(engine):
+            EXTRAS[kind].open(copy, number, value)
+        engine._replace_compiled(copy)
 
 
 _EXTRAS_SCHEMA = pa.schema([("number", pa.uint32()), ("kind", pa.string()), ("value", pa.string())])

@@ -20,6 +20,7 @@ pub mod shred;
 pub mod snapshot;
 pub mod sorted;
 pub mod transform;
+mod used;
 pub mod values;
 pub mod words;
 pub mod xml;

@@ -81,7 +81,9 @@ const EMPTY: Slot = Slot { a: 0, b: 0, tag: u32::MAX, ns: 0, sym: NO_SYM };
 pub struct Names {
     uris: Vec<Box<[u8]>>,
     uri_ids: HashMap<Box<[u8]>, u32>,
-    names: Vec<Name>,
+    /// By place; `None` where a name was given back and no other has taken its place.
+    names: Vec<Option<Name>>,
+    free: Vec<u32>,
     ids: HashMap<Name, Sym>,
     /// The symbols of `ns:*` and `@ns:*` by namespace, `NO_SYM` where no subscription uses them.
     any_in: Vec<[Sym; 2]>,
@@ -103,6 +105,7 @@ impl Names {
             uris: vec![],
             uri_ids: HashMap::new(),
             names: vec![],
+            free: vec![],
             ids: HashMap::new(),
             any_in: vec![],
             slots: vec![EMPTY; 64],
@@ -139,7 +142,8 @@ impl Names {
         if let Some(&sym) = self.ids.get(&name) {
             return sym;
         }
-        let sym = FIRST + 2 * self.names.len() as u32 + attribute as u32;
+        let place = self.free.pop().unwrap_or(self.names.len() as u32);
+        let sym = FIRST + 2 * place + attribute as u32;
         match local {
             None => self.any_in[ns as usize][attribute as usize] = sym,
             Some(local) => {
@@ -151,9 +155,28 @@ impl Names {
                 self.used += 1;
             }
         }
-        self.names.push(name.clone());
+        match self.names.get_mut(place as usize) {
+            Some(free) => *free = Some(name.clone()),
+            None => self.names.push(Some(name.clone())),
+        }
         self.ids.insert(name, sym);
         sym
+    }
+
+    /// Appends a place without a name.
+    pub(crate) fn push_gap(&mut self) {
+        self.names.push(None);
+    }
+
+    /// From now on new names take the places that have none.
+    pub(crate) fn fill_gaps(&mut self) {
+        self.free = (0..).zip(&self.names).filter(|(_, name)| name.is_none()).map(|(place, _)| place).collect();
+    }
+
+    /// The name of a symbol, if it is the symbol of a name.
+    #[inline]
+    fn name(&self, sym: Sym) -> Option<&Name> {
+        self.names.get((sym.checked_sub(FIRST)? / 2) as usize)?.as_ref()
     }
 
     /// The symbol of a name in a namespace that has a number.
@@ -201,7 +224,7 @@ impl Names {
     }
 
     fn same(&self, sym: Sym, local: &[u8]) -> bool {
-        self.names[((sym - FIRST) / 2) as usize].local.as_deref() == Some(local)
+        self.name(sym).is_some_and(|name| name.local.as_deref() == Some(local))
     }
 
     #[inline]
@@ -221,10 +244,11 @@ impl Names {
     /// The namespace wildcard that a symbol of a message satisfies besides itself, or `NO_SYM`.
     #[inline]
     pub fn also(&self, sym: Sym) -> Sym {
-        if sym < FIRST || sym & VALUE != 0 {
+        if sym & VALUE != 0 {
             return NO_SYM;
         }
-        let any = self.any_in[self.names[((sym - FIRST) / 2) as usize].ns as usize][is_attribute(sym) as usize];
+        let Some(name) = self.name(sym) else { return NO_SYM };
+        let any = self.any_in[name.ns as usize][is_attribute(sym) as usize];
         if any == sym {
             NO_SYM
         } else {
@@ -252,7 +276,7 @@ impl Names {
 
     /// Namespace name and local name of a symbol (`None` as local name for a namespace wildcard).
     pub fn describe(&self, sym: Sym) -> Option<(&[u8], Option<&[u8]>)> {
-        let n = self.names.get((sym.checked_sub(FIRST)? / 2) as usize)?;
+        let n = self.name(sym)?;
         if n.attribute != is_attribute(sym) {
             return None;
         }
@@ -269,10 +293,23 @@ impl Names {
         FIRST as usize + 2 * self.names.len()
     }
 
-    /// All symbols in the order they were interned: attribute, namespace name, local name.
-    pub fn entries(&self) -> impl Iterator<Item = (bool, &[u8], Option<&[u8]>)> {
-        self.names.iter().map(|n| (n.attribute, &*self.uris[n.ns as usize], n.local.as_deref()))
+    /// By place, a symbol and its name: attribute, namespace name, local name. `None` where a place is free.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Option<Entry<'_>>> {
+        (FIRST..).step_by(2).zip(&self.names).map(|(even, name)| {
+            let n = name.as_ref()?;
+            let sym = even + n.attribute as u32;
+            Some(Entry { sym, attribute: n.attribute, uri: &self.uris[n.ns as usize], local: n.local.as_deref() })
+        })
     }
+}
+
+/// A symbol and the name that it stands for.
+pub(crate) struct Entry<'a> {
+    pub sym: Sym,
+    pub attribute: bool,
+    pub uri: &'a [u8],
+    /// `None` for the test `ns:*`.
+    pub local: Option<&'a [u8]>,
 }
 
 #[inline(always)]

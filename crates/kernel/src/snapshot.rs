@@ -11,7 +11,8 @@ use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
 use crate::shapes::block::{Constant, Form};
-use crate::shapes::store::{Access, Shape};
+use crate::shapes::store::{Access, Bucket, Shape};
+use crate::used::Used;
 use crate::values::constants::Constants;
 use crate::words::{Held, Words};
 use std::sync::Arc;
@@ -93,21 +94,24 @@ fn take_one<T: Copy>(from: &mut &[T]) -> Read<T> {
 }
 
 impl Engine {
+    /// The subscriptions with the names and constants that they use: those of removed subscriptions are left out.
     pub fn save(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        save_names(&self.index.names, &mut out);
-        self.constants.save(&mut out);
-        self.save_paths(&mut out);
+        let used = Used::by(self);
+        save_names(&self.index.names, &used, &mut out);
+        self.constants.save(&used, &mut out);
+        self.save_paths(&used, &mut out);
         self.save_numbers(&mut out);
-        self.save_shapes(&mut out);
+        self.save_shapes(&used, &mut out);
         out.0
     }
 
-    fn save_paths(&self, out: &mut Writer) {
+    fn save_paths(&self, used: &Used, out: &mut Writer) {
         let index = &self.index;
         let mut paths: Vec<u32> = index.live().collect();
-        paths.sort_unstable_by(|&a, &b| index.steps(a).cmp(index.steps(b)));
-        out.words(paths.iter().flat_map(|&p| index.steps(p)).map(|s| s.0));
+        let steps = |p: u32| index.steps(p).iter().map(|&s| used.step(s));
+        paths.sort_unstable_by(|&a, &b| steps(a).cmp(steps(b)));
+        out.words(paths.iter().flat_map(|&p| steps(p)).map(|s| s.0));
         out.words(paths.iter().map(|&p| index.steps(p).len() as u32));
         let mut items = vec![];
         let mut counts = Vec::with_capacity(paths.len());
@@ -132,11 +136,11 @@ impl Engine {
         out.words(lost.chain(self.free.iter().copied()));
     }
 
-    fn save_shapes(&self, out: &mut Writer) {
+    fn save_shapes(&self, used: &Used, out: &mut Writer) {
         let mut numbers = vec![0; self.store.len()];
         let mut words = vec![];
-        let used = self.store.shapes().enumerate().filter(|(_, s)| s.subscriptions > 0);
-        for (number, (i, shape)) in used.enumerate() {
+        let shapes = self.store.shapes().enumerate().filter(|(_, s)| s.subscriptions > 0);
+        for (number, (i, shape)) in shapes.enumerate() {
             numbers[i] = number as u32;
             words.push(shape.words.len() as u32);
             words.extend(&shape.words);
@@ -152,10 +156,14 @@ impl Engine {
         }
         out.words(words);
         let (mut heads, mut blocks) = (vec![], vec![]);
-        self.store.save(|b, form, block| {
-            heads.extend([numbers[b.shape as usize], b.item, form.room, form.wide as u32]);
-            blocks.extend_from_slice(block);
-        });
+        let head = |b: &Bucket, form: Form| [numbers[b.shape as usize], b.item, form.room, form.wide as u32];
+        self.store.save(
+            |id| used.string(id),
+            |b, form, block| {
+                heads.extend(head(b, form));
+                blocks.extend_from_slice(block);
+            },
+        );
         out.words(heads);
         out.words(blocks);
     }
@@ -452,13 +460,19 @@ impl Roles {
     }
 }
 
-fn save_names(names: &Names, out: &mut Writer) {
-    let text = |(_, uri, local): (_, &[u8], Option<&[u8]>)| [uri.to_vec(), local.unwrap_or_default().to_vec()].concat();
-    out.bytes(names.entries().flat_map(text));
-    let head = |(attribute, uri, local): (bool, &[u8], Option<&[u8]>)| {
-        [attribute as u32, uri.len() as u32, local.map_or(u32::MAX, |l| l.len() as u32)]
-    };
-    out.words(names.entries().flat_map(head));
+/// The length of a local name where there is none, for the test `ns:*`.
+const ANY_LOCAL: u32 = u32::MAX;
+/// The same where the symbol has no name any more.
+const NO_NAME: u32 = u32::MAX - 1;
+
+/// Symbols keep their numbers, so those that are no longer in use leave gaps.
+fn save_names(names: &Names, used: &Used, out: &mut Writer) {
+    let entries = || names.entries().map(|entry| entry.filter(|entry| used.has_name(entry)));
+    out.bytes(entries().flatten().flat_map(|entry| [entry.uri, entry.local.unwrap_or_default()].concat()));
+    out.words(entries().flat_map(|entry| match entry {
+        Some(e) => [e.attribute as u32, e.uri.len() as u32, e.local.map_or(ANY_LOCAL, |l| l.len() as u32)],
+        None => [0, 0, NO_NAME],
+    }));
 }
 
 fn open_names(file: &mut Reader<'_>) -> Read<Names> {
@@ -466,22 +480,29 @@ fn open_names(file: &mut Reader<'_>) -> Read<Names> {
     let mut names = Names::new();
     for head in heads.chunks(3) {
         let &[attribute, uri, local] = head else { return Err("half a name") };
+        if local == NO_NAME {
+            names.push_gap();
+            continue;
+        }
         let bound = names.bound();
         let uri = take(&mut text, uri as usize)?;
-        let local = if local == u32::MAX { None } else { Some(take(&mut text, local as usize)?) };
+        let local = if local == ANY_LOCAL { None } else { Some(take(&mut text, local as usize)?) };
         names.intern(attribute == 1, uri, local);
         if names.bound() == bound {
             return Err("a name that is there twice");
         }
     }
+    names.fill_gaps();
     Ok(names)
 }
 
 impl Constants {
-    fn save(&self, out: &mut Writer) {
-        out.bytes(self.strings().flatten().copied());
-        out.words(self.strings().map(|s| s.len() as u32));
-        out.longs(self.numbers().map(f64::to_bits));
+    fn save(&self, used: &Used, out: &mut Writer) {
+        let strings = || self.strings().enumerate().filter(|&(id, _)| used.has_string(id)).map(|(_, s)| s);
+        out.bytes(strings().flatten().copied());
+        out.words(strings().map(|s| s.len() as u32));
+        let numbers = self.numbers().enumerate().filter(|&(id, _)| used.has_number(id));
+        out.longs(numbers.map(|(_, x)| x.to_bits()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, numbered, rows_of, Column, Constant};
+use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results::{self, Selected};
 use crate::rows::{table, Errors, Rows};
@@ -71,6 +72,11 @@ impl Engine {
     #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
     fn new(mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
         Ok(Engine::from(Kernel::new(mode_of(mode)?, cache_bytes, fuel)))
+    }
+
+    /// Whether no thread is using it. In a forked child, what another thread was using stays locked for ever.
+    fn is_idle(&self) -> bool {
+        is_free(self.kernel.try_write()) && is_free(self.idle.try_lock())
     }
 
     /// An engine from what `save` gave, as an Arrow array of bytes.

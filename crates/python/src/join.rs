@@ -2,6 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, Constant};
+use crate::locks::is_free;
 use crate::rows::{Errors, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::cast::AsArray;
@@ -65,6 +66,11 @@ impl Correlator {
     #[new]
     fn new() -> Correlator {
         Correlator::default()
+    }
+
+    /// Whether no thread is using it. In a forked child, what another thread was using stays locked for ever.
+    fn is_idle(&self) -> bool {
+        is_free(self.kernel.try_lock())
     }
 
     /// Without `lateness` it is the longest window.

@@ -6,6 +6,7 @@ mod chunk;
 mod constants;
 mod engine;
 mod join;
+mod locks;
 mod pool;
 mod results;
 mod rows;

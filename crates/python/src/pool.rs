@@ -3,24 +3,25 @@
 
 use arrow_buffer::{Buffer, ScalarBuffer};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Bytes kept while nobody uses them.
 const KEEP: usize = 128 << 20;
 const LISTS: usize = 8;
 
+/// Nobody waits for the lock: a forked child may have it locked for ever.
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Vec<u32>>>);
 
 impl Pool {
     /// An empty list, with room if there is one to spare.
     pub fn take(&self) -> Vec<u32> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.0.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
     fn give(&self, mut list: Vec<u32>) {
         list.clear();
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut spare) = self.0.try_lock() else { return };
         let bytes = 4 * spare.iter().map(Vec::capacity).sum::<usize>();
         if spare.len() < LISTS && bytes + 4 * list.capacity() <= KEEP {
             spare.push(list);

@@ -1,6 +1,7 @@
 //! Shredding for Python: messages in, rows out as Arrow columns; and BrPred over such columns.
 
 use crate::arrow::{export, import, ArrowData};
+use crate::locks::is_free;
 use crate::rows::{Errors, Rows};
 use crate::xml::limits;
 use arrow_array::{
@@ -30,6 +31,11 @@ impl Shredder {
     #[new]
     fn new() -> Shredder {
         Shredder::default()
+    }
+
+    /// Whether no thread is using it. In a forked child, what another thread was using stays locked for ever.
+    fn is_idle(&self) -> bool {
+        is_free(self.kernel.try_lock())
     }
 
     /// The symbol of a name test; `local` is None for any name in the namespace.

@@ -2,6 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, Constant};
+use crate::locks::is_free;
 use crate::rows::{table, Errors, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StructArray, UInt32Array};
@@ -38,6 +39,11 @@ impl Transforms {
     #[new]
     fn new() -> Transforms {
         Transforms::default()
+    }
+
+    /// Whether no thread is using it. In a forked child, what another thread was using stays locked for ever.
+    fn is_idle(&self) -> bool {
+        is_free(self.kernel.try_write()) && is_free(self.idle.try_lock())
     }
 
     /// The symbol of a name test; `local` is None for any name in the namespace.

@@ -21,6 +21,7 @@ from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError
 from twigcast.failures import MAX_TEXT, Failure, shortened
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
@@ -95,6 +96,7 @@ class Correlations:
         self._published: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
         self._lock = RLock()
+        refuse_if_forked_in_use(self, "_lock")
 
     def __len__(self) -> int:
         return len(self._of)

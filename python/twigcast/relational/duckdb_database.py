@@ -12,6 +12,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.forking import refuse_if_forked
 from twigcast.relational.branches import br_pred
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.statements import DUCKDB
@@ -34,6 +35,7 @@ class DuckDB:
         self._connection.create_function("br_pred", br_pred, lists, "BOOLEAN", type=PythonUDFType.ARROW)
         # a connection does one thing at a time
         self._lock = RLock()
+        refuse_if_forked(self, "_lock")
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         with self._lock, _told():

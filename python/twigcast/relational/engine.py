@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from twigcast.columns import columns_of, message_of, raise_if
 from twigcast.engine import Failure, Subscription, SubscriptionId
 from twigcast.errors import OptionError
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import is_id
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
@@ -64,6 +65,7 @@ class RelationalEngine:
         self._limits = self.limits.of_kernel()
         self._compiler = Compiler(self.namespaces, self._references)
         self._lock = RLock()
+        refuse_if_forked_in_use(self, "_lock")
         self._statement: tuple[int, str] | None = None
         self._seen = 0, 0
         """Messages, and their values: for estimates."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from psycopg import IsolationLevel
 
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.forking import refuse_if_forked
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.statements import POSTGRESQL
 
@@ -30,6 +31,7 @@ class PostgreSQL:
         # statements of this kind run once per batch; a generic plan would not know how few rows a message has
         self._connection.prepare_threshold = 2
         self._lock = RLock()
+        refuse_if_forked(self, "_lock")
         self.execute("SET client_min_messages = warning")
         self.execute(
             f"CREATE TEMP TABLE {SAX_PARSE_RESULT} (event_id INTEGER, tagpath_id INTEGER, idpath INTEGER[], value TEXT,"

@@ -27,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 
+from twigcast.forking import drop_if_forked
 from twigcast.private_files import make_private_file
 from twigcast.references import is_reference, resolve
 from twigcast.store import migrations, tables
@@ -73,6 +74,7 @@ class Database:
             with suppress(OSError):  # the database tells better what is wrong with the path
                 make_private_file(Path(file))
         self.engine = _engine(url, self.is_sqlite, timeout)
+        drop_if_forked(self.engine)
         try:
             with self._translated():
                 self._prepare(create)

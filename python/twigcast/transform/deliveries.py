@@ -22,6 +22,7 @@ from twigcast import _kernel
 from twigcast.constructor import Transform
 from twigcast.errors import TwigcastError
 from twigcast.failures import FATAL, Failed, FailedRows, Failure, shortened
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
 from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Sharing
@@ -93,6 +94,7 @@ class Deliveries:
         self._kept: dict[int, Kept] = {}
         self._empty: dict[int, bytes] = {}
         self._lock = RLock()  # held while the filters are made or changed
+        refuse_if_forked_in_use(self, "_lock")
         # parsing costs far more than evaluation on a small message
         self._parsed = lru_cache(1024)(self._transform_of)
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
@@ -59,6 +60,7 @@ class Transforms:
         self.codes = StepCodes(self.kernel)
         self._planner = None if self.options.own else self.options.planner()
         self._never: set[int] = set()
+        refuse_if_forked_in_use(self, "kernel")
         self._numbers: set[int] = set()
         # invalid messages, answered as if there were no schema
         self._fallback: Transforms | None = None

@@ -285,6 +285,19 @@ impl BlockMut<'_> {
         true
     }
 
+    /// Gives the strings of all rows other numbers.
+    pub fn map_strings(&mut self, new: impl Fn(u32) -> u32) {
+        for &place in &self.layout.places {
+            let len = match place {
+                Place::FixedString(_) => 1,
+                Place::Strings(_) => self.form.room as usize,
+                Place::FixedNumber(_) | Place::Numbers(_) => continue,
+            };
+            let at = self.layout.column(place, self.form).0;
+            self.words[at..at + len].iter_mut().for_each(|id| *id = new(*id));
+        }
+    }
+
     /// The row must fit.
     pub fn set_row(&mut self, i: u32, row: &[u64], sub: u32) {
         for (&place, &x) in self.layout.places.iter().zip(row) {

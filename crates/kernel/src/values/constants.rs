@@ -140,7 +140,7 @@ impl Constants {
         (0..self.ends.len() as u32).map(|id| self.get(id))
     }
 
-    pub fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.numbers.iter().map(|&bits| f64::from_bits(bits))
     }
 

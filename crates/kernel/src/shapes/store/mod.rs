@@ -6,7 +6,7 @@ mod evaluate;
 
 pub use evaluate::{dedup, Scratch, Short};
 
-use super::block::{number, Arena, Block, BlockMut, Column, Constant, Form, Layout};
+use super::block::{number, Arena, Block, BlockMut, Column, Constant, Form, Layout, Place};
 use super::program::Program;
 use super::star::{Key, Order, Star};
 use crate::paths::{PathId, Step, NONE};
@@ -187,8 +187,17 @@ impl Store {
         b
     }
 
-    /// The buckets, by number from 0, with their blocks as a snapshot has them: without what was removed.
-    pub fn save(&self, mut each: impl FnMut(&Bucket, Form, &[u32])) {
+    /// The blocks of all buckets, each with the places of its constants by slot.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (Block<'_>, &[Place])> {
+        self.buckets.iter().filter(|b| b.shape != NONE).map(|b| {
+            let layout = &self.shapes[b.shape as usize].layout;
+            (block(&self.arena, layout, b), &layout.places[..])
+        })
+    }
+
+    /// The buckets, by number from 0, with their blocks as a snapshot has them: without what was removed, and with the
+    /// numbers that `string` gives to strings.
+    pub fn save(&self, string: impl Fn(u32) -> u32, mut each: impl FnMut(&Bucket, Form, &[u32])) {
         let mut words = vec![];
         for b in self.buckets.iter().filter(|b| b.shape != NONE) {
             let layout = &self.shapes[b.shape as usize].layout;
@@ -196,7 +205,9 @@ impl Store {
             let live = (0..b.len).filter(|&row| block.subs()[row as usize] != NONE);
             let form = Form { room: b.len - b.removed, ..b.form };
             words.resize(layout.words(form), 0);
-            BlockMut { layout, words: &mut words, form }.copy_rows(block, live);
+            let mut copy = BlockMut { layout, words: &mut words, form };
+            copy.copy_rows(block, live);
+            copy.map_strings(&string);
             each(b, form, &words);
         }
     }
