@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
+from random import Random
 from typing import NamedTuple
 
 from lxml import etree
@@ -113,19 +114,54 @@ def peers(quick: bool) -> Iterator[Line]:
 
 
 def strategies(quick: bool) -> Iterator[Line]:
-    """YFilter's two strategies for predicates against ours: book p1, the same subscriptions and messages for all."""
+    """YFilter's two strategies for predicates against ours, over workloads of both kinds.
+
+    The same subscriptions and messages for all strategies: book p1 as above, and a grid of two properties. A structure
+    is selective if few subscriptions are reached by it; values are few if each of them satisfies many subscriptions.
+    """
     count = 10_000
+    documents = 100 if quick else 300
     generator = DocumentGenerator(vocabulary("book"), max_value=PEER_VALUES, seed=1, **PEER_DOCUMENTS["book"])  # type: ignore[arg-type]
-    parts = chunks(list(generator.documents(100 if quick else 300)))
-    queries = peer_queries("book", "p1", count)
-    engines = {name: corpora.engine(queries, predicates=name) for name in PREDICATES}
-    each = {name: warm(engine, parts) for name, engine in engines.items()}
+    works = {"book p1": (peer_queries("book", "p1", count), list(generator.documents(documents)))}
+    for selective in (True, False):
+        for values in (5, 1_000):
+            name = f"{'selective' if selective else 'unselective'} structure, {values:,} values"
+            works[name] = _grid(count, documents, selective, values)
+    for name, (queries, messages) in works.items():
+        yield from _strategies(name, queries, chunks(messages), 3 if quick else 5)
+
+
+def _strategies(name: str, queries: list[str], parts: list[Chunk], repeat: int) -> Iterator[Line]:
+    """Measure all strategies on one workload, and compare `inline` with `postponed`."""
+    engines = {one: corpora.engine(queries, predicates=one) for one in PREDICATES}
+    each = {one: warm(engine, parts) for one, engine in engines.items()}
     assert len(set(each.values())) == 1, each
-    variants = {name: any_order(engine) for name, engine in engines.items()}
-    took = interleaved({"x": expat_parse, **variants}, parts, repeat=3 if quick else 5)
-    for name in PREDICATES:
-        note = f"{took[name] / took[PREDICATES[0]]:.1f} times {PREDICATES[0]}"
-        yield Line("predicates", f"book p1, {count:,}, {name}", took[name] / took["x"], "X", note=note)
+    variants = {one: any_order(engine) for one, engine in engines.items()}
+    took = interleaved({"x": expat_parse, **variants}, parts, repeat=repeat)
+    matches = f"{each[PREDICATES[0]]:,.1f} matches a message"
+    for one in PREDICATES:
+        note = f"{took[one] / took[PREDICATES[0]]:.1f} times {PREDICATES[0]}; {matches}"
+        yield Line("predicates", f"{name}, {len(queries):,}, {one}", took[one] / took["x"], "X", note=note)
+    yield Line("predicates", f"{name}, inline : postponed", took["inline"] / took["postponed"], "times", note=matches)
+
+
+# Of the grid: names of leaves, of which a message has few or many, and how often it has the compared element.
+LEAVES = 2_000
+PRESENT = {True: 2, False: 200}
+COMPARED = 3
+
+
+def _grid(count: int, documents: int, selective: bool, values: int) -> tuple[list[str], list[bytes]]:
+    """Return subscriptions `/m[v = "…"]/leaf` and messages with several `v` and some of the leaves."""
+    random = Random(f"{selective} {values}")
+    pairs = [(value, leaf) for value in range(min(values, count)) for leaf in range(LEAVES)]
+    queries = [f'/m[v = "{value}"]/l{leaf}' for value, leaf in random.sample(pairs, count)]
+    messages = []
+    for _ in range(documents):
+        inner = "".join(f"<v>{random.randrange(values)}</v>" for _ in range(COMPARED))
+        inner += "".join(f"<l{leaf}/>" for leaf in random.sample(range(LEAVES), PRESENT[selective]))
+        messages.append(f"<m>{inner}</m>".encode())
+    return queries, messages
 
 
 def _lxml(name: str, kind: str, queries: list[str], ours: object, documents: list[bytes]) -> Line:

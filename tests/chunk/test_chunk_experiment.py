@@ -8,11 +8,11 @@ import pytest
 
 from twigcast.chunk.filter import ENGINES
 from twigcast.experiments import chunking, chunking_workload
+from twigcast.experiments.report import Progress, Table
 from twigcast.schema import dtd_schema
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_small_scenario(engine: str) -> None:
+def test_a_small_scenario() -> None:
     small = chunking.Scenario(
         "1, university",
         chunking_workload.university(2_000),
@@ -20,17 +20,24 @@ def test_a_small_scenario(engine: str) -> None:
         chunking_workload.university_queries,
         (3, 5),
     )
-    said: list[str] = []
-    measured = chunking.measure(small, 100, engine, said.append)
-    assert len(said) == 2 and len(measured[3].fragments) == 4 and len(measured[5].fragments) == 5
-    assert measured[3].potpourri > 0 and not measured[5].potpourri
-    assert all(one.parallel <= one.sequential for one in measured.values())
+    told: list[str] = []
+    measured = chunking.measure(small, (100,), ENGINES, 2, Progress(1, lambda text, share: told.append(text)))
+    assert len(told) == 2 * len(ENGINES) * 3
+    assert [len(measured.pieces[100, degree].fragments) for degree in (3, 5)] == [4, 5]
+    for engine in ENGINES:
+        three, five = measured.chunked[engine, 100, 3], measured.chunked[engine, 100, 5]
+        assert three.potpourri.low > 0 and not five.potpourri.high
+        assert all(one.first.low <= one.parallel.low <= one.sequential.low for one in (three, five))
 
 
-def test_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    made = chunking.Run(1.0, [2.0, 3.0], [10, 20], 3.0, 1.5, 12.0)
-    monkeypatch.setattr(chunking, "measure", lambda scenario, count, engine, say: dict.fromkeys(scenario.degrees, made))
-    page = chunking.run(True, lambda text: None).write(tmp_path).read_text()
-    assert "| 100 | 5 | 12 | 1 | 3 | 3 | 50 % | 67 % | 1.5 × | 25.0 % | 24 % parallel" in page
+    sizes = chunking.Sizes(1_000, 1, (100, 500), 1)
+    report = chunking.experiments(sizes, "test", lambda text, share: None)
+    tables = [part for part in report.parts if isinstance(part, Table)]
+    assert len(tables) == 6 and all(table.claims and table.sizes for table in tables)
+    page = report.write(tmp_path).read_text()
+    assert "| 3, the paper's | 170 | 206 | 1,233 | – | – | 4,969 |" in page
+    assert "/ejb-jar/assembly-descriptor/security-role" in page and "3,972" in page
+    assert page.count("**Verdict: ") == 6
     assert len(list(tmp_path.glob("*.png"))) == 4
