@@ -77,11 +77,11 @@ QUOTED = 200
 """Characters of a message that an error text may quote."""
 
 
-def excerpt(text: str) -> str:
-    """Return a text that holds content of a message with at most 200 characters: its beginning and its end."""
-    if len(text) <= QUOTED:
+def excerpt(text: str, most: int = QUOTED) -> str:
+    """Return at most ``most`` characters of a text: all of it, or its beginning and its end."""
+    if len(text) <= most:
         return text
-    return f"{text[: QUOTED - 60]}…{text[-59:]}"
+    return f"{text[: most - 60]}…{text[-59:]}"
 
 
 def caret(source: str, span: Span) -> list[str]:

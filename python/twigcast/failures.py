@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.errors import SubscriptionError, TwigcastError
+from twigcast.errors import SubscriptionError, TwigcastError, excerpt
 from twigcast.ids import SubscriptionId
 from twigcast.shown import shown
 
@@ -21,8 +21,6 @@ FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that end the process or a generator; every other one, a panic of the kernel too, is a failure."""
 MAX_TEXT = 500
 """Characters of the text of a failure: a query may be long, and every message may fail."""
-MAX_QUOTE = 200
-"""Characters of a query in such a text."""
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 FAILURE = pa.struct(
@@ -62,10 +60,10 @@ class Failed:
     def of(cls, number: int, error: BaseException, code: str = "subscription-failed") -> Failed:
         """Return the failure for an exception. ``code`` is for exceptions that are not Twigcast's own."""
         if isinstance(error, TwigcastError):
-            return cls(number, error.code, shortened(error.text, MAX_TEXT))
+            return cls(number, error.code, excerpt(error.text, MAX_TEXT))
         said = str(error)
         text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        return cls(number, code, shortened(text, MAX_TEXT))
+        return cls(number, code, excerpt(text, MAX_TEXT))
 
     @property
     def error(self) -> SubscriptionError:
@@ -97,11 +95,6 @@ def failures_column(length: int, rows: FailedRows) -> pa.Array:
         pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(columns, fields=list(FAILURE)), type=FAILURES
     )
     return pc.if_else(pa.array([bool(failed) for failed in given]), lists, pa.scalar(None, FAILURES))
-
-
-def shortened(text: str, most: int = MAX_QUOTE) -> str:
-    """Return the text, cut to at most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class Tally:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from twigcast import _kernel, libxml2
-from twigcast.errors import QueryError
-from twigcast.failures import FATAL, MAX_TEXT, Failed, FailedRows, shortened
+from twigcast.errors import QueryError, excerpt
+from twigcast.failures import FATAL, MAX_TEXT, Failed, FailedRows
 from twigcast.lang.cost import Size, cost
 from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.limits import Limits
@@ -204,7 +204,7 @@ def _answer(residual: Residual, message: Message, limits: Limits) -> bool | tupl
     except FATAL:
         raise
     except BaseException as error:
-        return "message-refused", shortened(f"libxml2 cannot read the message: {error}", MAX_TEXT)
+        return "message-refused", excerpt(f"libxml2 cannot read the message: {error}", MAX_TEXT)
     try:
         if message.affords(residual, limits):
             return bool(_cached(residual.xpath, residual.prefixes)(tree))
@@ -212,8 +212,8 @@ def _answer(residual: Residual, message: Message, limits: Limits) -> bool | tupl
         raise
     except BaseException as error:
         said = str(error) or type(error).__name__
-        return "residual-refused", shortened(f"libxml2 cannot evaluate {shortened(residual.xpath)}: {said}", MAX_TEXT)
-    text = f"libxml2 may take too long with {shortened(residual.xpath)}"
+        return "residual-refused", excerpt(f"libxml2 cannot evaluate {excerpt(residual.xpath)}: {said}", MAX_TEXT)
+    text = f"libxml2 may take too long with {excerpt(residual.xpath)}"
     return "residual-too-costly", f"{text} (more than max_residual_cost, {limits.max_residual_cost:,} nodes)"
 
 
@@ -291,7 +291,7 @@ def check(residual: Residual) -> etree.XPath:
         cost(residual.xpath, residual.prefixes, Size(1, 1, 1))
         return _cached(residual.xpath, residual.prefixes)
     except (etree.XPathError, ValueError, TypeError, RecursionError) as error:
-        text = f"libxml2 cannot evaluate {shortened(residual.xpath)}: {shortened(str(error))}"
+        text = f"libxml2 cannot evaluate {excerpt(residual.xpath)}: {excerpt(str(error))}"
         raise QueryError("residual-refused", text, hint="simplify the query") from error
 
 
@@ -302,5 +302,5 @@ def selecting(residual: Residual, result: str) -> Selecting | None:
     try:
         return Selecting(residual, fragments=result == "fragments")
     except (etree.XPathError, ValueError, TypeError) as error:
-        text = f"libxml2 cannot select {shortened(residual.xpath)}: {shortened(str(error))}"
+        text = f"libxml2 cannot select {excerpt(residual.xpath)}: {excerpt(str(error))}"
         raise QueryError("residual-refused", text, hint="simplify the query") from error

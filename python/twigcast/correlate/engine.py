@@ -19,8 +19,8 @@ from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Payloads, Results, Sources, label_of
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
-from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError
-from twigcast.failures import MAX_TEXT, Failure, shortened
+from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
+from twigcast.failures import MAX_TEXT, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
@@ -225,7 +225,7 @@ class Correlations:
 def published_error(made: Derived, error: MessageError) -> SubscriptionError:
     """Return the failure of a correlation whose published message cannot be read."""
     text = f"{made.id}, which it published on {made.stream!r}, cannot be read: {error.code}: {error.text}"
-    return SubscriptionError(PUBLISHED, shortened(text, MAX_TEXT))
+    return SubscriptionError(PUBLISHED, excerpt(text, MAX_TEXT))
 
 
 def _backend(strategy: str, lateness: int | None, max_bytes: int, limits: Limits) -> Backend:

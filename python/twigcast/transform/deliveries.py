@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.constructor import Transform
-from twigcast.errors import TwigcastError
-from twigcast.failures import FATAL, Failed, FailedRows, Failure, shortened
+from twigcast.errors import TwigcastError, excerpt
+from twigcast.failures import FATAL, Failed, FailedRows, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
@@ -280,7 +280,7 @@ class Deliveries:
         except FATAL:
             raise
         except BaseException as error:  # our reader takes more, such as nesting that is allowed by a setting
-            text = shortened(f"libxml2 cannot read the message: {error}")
+            text = excerpt(f"libxml2 cannot read the message: {error}")
             row.failed += [Failed(number, "message-refused", text) for number in numbers]
             return row
         together = float(_TOGETHER * limits.max_residual_cost)
