@@ -58,7 +58,7 @@ class Dtd:
 class _Loader(etree.Resolver):  # type: ignore[misc]
     """Gives a parser the text of a DTD, and the files in its folder; everything else is empty."""
 
-    NAME = b"twigcast-schema"
+    NAME = b"this-schema"
 
     def __init__(self, dtd: Dtd) -> None:
         self._dtd = dtd

@@ -171,8 +171,8 @@ class MessageTree:
         if owner is None:
             # libxml2's preceding axis strays into the entities of the DOCTYPE
             return Found("text", "text() of an entity", value=str(node))
-        line, column = self._place(owner)
         if node.is_attribute:
+            line, column = self._place(owner)
             name = etree.QName(node.attrname)
             text = _prefixed(owner, name.namespace, name.localname)
             path = f"{_path(owner)}/@{text}"

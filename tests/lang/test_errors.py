@@ -44,7 +44,7 @@ def test_the_caret_is_under_the_right_line_of_a_long_query() -> None:
         ("/a[not(b]", "unexpected-token", "found ']'", "]", "the '(' at column 7 is still open"),
         ("/a[]", "unexpected-token", "found ']' where an expression", "]", "a condition or a position"),
         ("a b", "unexpected-token", "found 'b'", "b", "'and' or 'or'"),
-        ("a And b", "unexpected-token", "found 'And'", "And", "write 'and'"),
+        ("a And b", "unexpected-token", "found 'And'", "And", "did you mean 'and'"),
         ("/a/b = 'it's'", "unterminated-literal", "no closing quote", "'", "double quotes"),
         ('@x = "y', "unterminated-literal", "no closing quote", '"y', 'add "'),
         ("chidl::a", "unknown-axis", "no axis 'chidl'", "chidl", "did you mean child::?"),
