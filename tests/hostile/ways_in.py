@@ -36,7 +36,7 @@ SUBSCRIPTIONS = (
 )
 IDS = {s.id for s in SUBSCRIPTIONS}
 JOIN = "S/a->x[b->k] JOIN{k = l, 1 h} S/a->y[b->l]"
-"""A correlation of messages that have the same b."""
+"""A correlation that joins messages with equal values of ``b``."""
 
 DTD = b"<!ELEMENT a (#PCDATA|b)*><!ELEMENT b (#PCDATA|b)*><!ATTLIST a x CDATA #IMPLIED>"
 XSD = b"""<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">

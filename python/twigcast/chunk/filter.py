@@ -291,7 +291,7 @@ class Merge:
         return self._cut(answer, together, end, missing)
 
     def _cut(self, answer: Answer, nodes: dict[int, bytes | None], end: int | None, missing: str | None) -> Selected:
-        """Return as many as the limits allow, as they would of a document in one piece."""
+        """Return as many results as the limits allow: the same ones as for the undivided document."""
         known = sorted(node for node in nodes if end is None or node <= end)
         few = known[: self._limits.max_result_nodes]
         if len(few) < len(known):

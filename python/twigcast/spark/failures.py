@@ -55,7 +55,7 @@ def _exception(line: str) -> str | None:
 
 
 def _message(text: str) -> str:
-    """Return a message without what Spark puts around that of the exception before it."""
+    """Return the message of an exception without the text that Spark wraps around the message of its cause."""
     text = text.strip()
     while (shorter := _PREFIX.sub("", text)) != text:
         text = shorter

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -365,7 +366,7 @@ class PausedSubscriptions:
 
 
 @dataclass
-class StreamRun:
+class StreamRun(ABC):
     """One stream on its way from the source into its delivery log."""
 
     run: Run
@@ -381,10 +382,11 @@ class StreamRun:
     """When the last batch was committed."""
     total: Counts = field(default_factory=Counts, kw_only=True)
 
+    @abstractmethod
     def start(self) -> StreamingQuery | Following:
         """Begin to read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tidy(self) -> None:
         """Clear away what has been read, where the stream says so."""
 
@@ -417,6 +419,9 @@ class SparkRun(StreamRun):
 
     source: Source
     checkpoint: Path
+
+    def tidy(self) -> None:
+        """Do nothing: only folders are cleared away."""
 
     def start(self) -> StreamingQuery:
         writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")

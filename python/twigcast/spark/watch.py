@@ -120,7 +120,7 @@ class StatusFile:
 
 
 def status_of(run: Run, running: bool) -> dict[str, Any]:
-    """Return what is known of a run, as JSON has it."""
+    """Return the status of a run as a JSON object."""
     streams = {}
     for name, stream in run.streams.items():
         last = stream.last
