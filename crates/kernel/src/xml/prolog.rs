@@ -37,6 +37,32 @@ pub(super) fn has_declaration(src: &[u8], start: usize) -> bool {
     src[start..].starts_with(b"<?xml") && is_space(at(src, start + 5))
 }
 
+/// Are there enough bytes to tell the encoding of the document, as far as its start can tell it? An XML declaration has
+/// to be whole: it ends at the first `>` outside of quotes. A `<` ends a broken one, since it has no place in it.
+pub(super) fn shows_encoding(head: &[u8]) -> bool {
+    const BEFORE: usize = 8; // A byte order mark and `<?xml`.
+    if head.contains(&0) {
+        return head.len() >= BEFORE && head.contains(&b'>');
+    }
+    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    if head.len() < BEFORE || !text.starts_with(b"<?xml") {
+        return head.len() >= BEFORE;
+    }
+    let mut quote = None;
+    text[5..].iter().any(|&c| match quote {
+        _ if c == b'<' => true,
+        Some(open) => {
+            quote = (c != open).then_some(open);
+            false
+        }
+        None if matches!(c, b'"' | b'\'') => {
+            quote = Some(c);
+            false
+        }
+        None => c == b'>',
+    })
+}
+
 /// Says nothing that matters, and says it in front of most short messages.
 const COMMONEST: &[u8] = br#"<?xml version="1.0"?>"#;
 

@@ -179,8 +179,7 @@ impl Stream {
         }
         self.raw.extend_from_slice(bytes);
         if !started {
-            let declares = self.raw.starts_with(&b"<?xml"[..self.raw.len().min(5)]) || self.raw.contains(&0);
-            if !last && (self.raw.len() < 5 || declares && !self.raw.contains(&b'>')) && !self.is_full(self.raw.len()) {
+            if !last && !prolog::shows_encoding(&self.raw) && !self.is_full(self.raw.len()) {
                 return Ok(());
             }
             self.start()?;
