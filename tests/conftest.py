@@ -22,6 +22,10 @@ settings.register_profile("random", derandomize=False)
 settings.load_profile("random" if os.environ.get("TWIGCAST_RANDOM_TESTS") else "steady")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-golden", action="store_true", help="rewrite the outputs in tests/golden/expected")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up. Those
