@@ -51,6 +51,16 @@ def test_all_is_complete() -> None:
     assert twigcast.__all__ == sorted(twigcast.__all__, key=lambda name: (name.startswith("_"), name))
 
 
+def test_the_package_does_not_import_its_own_facade() -> None:
+    """The import contract cannot see what a module gets by way of `from twigcast import …`."""
+    root = Path(str(twigcast.__file__)).parent
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "twigcast":
+                public = {alias.name for alias in node.names} & set(twigcast.__all__)
+                assert not public, f"{path.relative_to(root)}:{node.lineno}: import {public} from their own modules"
+
+
 def test_what_the_api_takes_and_gives_is_public() -> None:
     """Every type of this package that a public signature names can be imported from `twigcast`."""
     internal = {"Failed", "LinearPath", "Order", "Schema", "SubscriptionId", "TransformExplanation"}

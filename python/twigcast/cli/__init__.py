@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        from twigcast import __version__
+        from twigcast._kernel import __version__
 
         click.echo(f"twigcast {__version__}")
         ctx.exit()
