@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUST := $(shell find crates -name target -prune -o -path '*/fuzz' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) Cargo.toml
 
-.PHONY: help demo test test-all kafka bench experiments lint env clean check-python check-cargo check-java postgresql
+.PHONY: help demo test test-all kafka bench experiments golden lint env clean check-python check-cargo check-java postgresql
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,13 +40,16 @@ bench: env check-java ## Run the benchmarks; results also go to benchmarks/resul
 experiments: env ## Run the papers' experiments again and write docs/experiments; takes an hour of a quiet machine.
 	$(BIN)/twigcast bench all --output docs/experiments
 
-lint: env ## Check style, types, the direction of imports, and Rust warnings.
+golden: env check-java ## Rewrite the outputs of commands in tests/golden/expected, which the tests compare with.
+	$(BIN)/python -m pytest tests/golden --rewrite-golden
+
+lint: env ## Check style, types, the direction of imports, Rust warnings, and that known lapses do not grow.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=python $(BIN)/lint-imports --no-cache
 	cargo fmt --all --check
-	cargo clippy -q --workspace --all-targets -- -D warnings
+	$(BIN)/python tools/ratchet.py
 
 env: $(VENV)/.kernel ## Build the environment in .venv: Python packages and the compiled kernel.
 
