@@ -57,17 +57,20 @@ def measure_rows(
     runs: dict[K, list[Sequence[float]]] = {key: [] for key in settings}
     order = list(settings)
     enabled = gc.isenabled()
-    for _ in range(rounds):
-        for key in order:
-            gc.collect()
-            gc.disable()
-            try:
+    gc.collect()
+    gc.freeze()  # What is there already stays; to look through it before every run would take longer than the runs.
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for key in order:
+                gc.collect()
                 runs[key].append(settings[key]())
-            finally:
-                if enabled:
-                    gc.enable()
-            done(key)
-        order.append(order.pop(0))  # No setting always runs after the same one.
+                done(key)
+            order.append(order.pop(0))  # No setting always runs after the same one.
+    finally:
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
     return {key: [spread(column) for column in zip(*rows, strict=True)] for key, rows in runs.items()}
 
 
