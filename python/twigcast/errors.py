@@ -53,7 +53,8 @@ class MessageError(TwigcastError):
         self.offset = offset
 
     def __str__(self) -> str:
-        return f"{self.line}:{self.column}: {self.code}: {self.text}"
+        place = f"{self.line}:{self.column}: " if self.line else ""  # an error of the message as a whole has none
+        return f"{place}{self.code}: {self.text}"
 
 
 class SubscriptionError(TwigcastError):

@@ -132,7 +132,8 @@ def _is_text(value: Any) -> bool:
 
 def _check_stream(value: Any) -> None:
     if not (isinstance(value, str) and _STREAM.fullmatch(value)):
-        raise OptionError("bad-stream", '"stream" must be the name of a stream')
+        hint = "up to 64 letters, digits and . _ -, of which the first is a letter or digit"
+        raise OptionError("bad-stream", f"{value!r} cannot be the name of a stream", hint=hint)
 
 
 def _check_max_delay(value: Any) -> None:

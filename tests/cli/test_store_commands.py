@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,13 @@ def test_subscribers_and_their_secrets(run: Any, folder: Any) -> None:
     bad = run("subscriber", "add", "x", *hook, "--secret-file", "-", stdin="hunter2")
     assert bad.returncode == 2 and "hunter2" not in bad.stderr
     assert run("subscriber", "add", "x", *hook, "--secret-file", "none").returncode == 2
+    Path("secret").write_bytes(b"\xff")
+    bad = run("subscriber", "add", "x", *hook, "--secret-file", "secret")
+    assert (bad.returncode, bad.stderr) == (2, "bad-encoding: secret: the secret is not UTF-8\n")
+    again = run("subscriber", "add", "shop")
+    assert again.returncode == 2 and "subscriber set" in again.stderr
+    created = [row["created"] for row in rows(run("subscriber", "list").stdout)]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one) for one in created)
 
 
 def test_removing_a_subscriber(run: Any) -> None:

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 
 from twigcast.errors import MessageError, OptionError, StateDamaged, TwigcastError
+from twigcast.globs import glob_pattern
 from twigcast.spark.sources import scan
 from twigcast.spark.sources.directory import Folder, read_file, unpack
 from twigcast.spark.sources.files import LoadFiles
 from twigcast.spark.sources.following import Following, clear
 from twigcast.spark.sources.listing import Entry, Listing
-from twigcast.spark.sources.scan import Scanner, glob_pattern
+from twigcast.spark.sources.scan import Scanner
 from twigcast.spark.sources.spark_log import take_over_source
 
 

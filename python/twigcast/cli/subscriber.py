@@ -12,6 +12,7 @@ from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.options import format_option
 from twigcast.cli.output import show
 from twigcast.errors import OptionError
+from twigcast.times import iso
 
 
 @click.group(
@@ -82,7 +83,7 @@ def list_(format: str, url: str) -> None:
     """List the subscribers. Secrets are not shown."""
     with opened(url) as store:
         rows = [
-            {"id": s.id, "name": s.name, "created": s.created.isoformat(), "targets": s.shown_targets()}
+            {"id": s.id, "name": s.name, "created": iso(s.created.timestamp()), "targets": s.shown_targets()}
             for s in store.subscribers()
         ]
     show(format, rows, ("id", "name", "created", "targets"), "subscribers")
@@ -128,6 +129,10 @@ def _reference(text: str) -> str:
 def _secret(file: str) -> str:
     # From a file and not from an argument: arguments show in the list of processes and in the shell's history.
     try:
-        return (sys.stdin.read() if file == "-" else Path(file).read_text()).strip()
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise OptionError("unreadable", f"{file}: {error.strerror}") from error
+    try:
+        return content.decode().strip()
+    except UnicodeDecodeError:
+        raise OptionError("bad-encoding", f"{file}: the secret is not UTF-8") from None

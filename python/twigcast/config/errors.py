@@ -17,6 +17,17 @@ from twigcast.errors import TwigcastError
 from twigcast.hints import suggest
 
 TAGS = {"streams": "source", "sinks": "kind"}
+_TYPES = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "list_type": "a list",
+    "ip_any_network": "a network such as 10.0.0.0/8 or fd00::/8",
+}
+"""What a value has to be, by pydantic's name of the mistake."""
 
 
 class ConfigError(TwigcastError):
@@ -100,7 +111,9 @@ def _words(
         if isinstance(cause, TwigcastError):
             return key, cause.text + (f"; {cause.hint}" if cause.hint else "")
         return key, str(cause)
-    text = text.removeprefix("Input should be ").removeprefix("Value should have ")
+    if kind == "list_type" and key == ("routes",):
+        return key, "must be a list of tables; begin each route with [[routes]]"
+    text = _TYPES.get(kind) or text.removeprefix("Input should be ").removeprefix("Value should have ")
     return key, f"must be {text}" + ("" if value is None else f", not {value!r}")
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
 from twigcast.config.values import Count, CountOrZero, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
+from twigcast.errors import OptionError
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, WITHIN, PauseRule
 from twigcast.store.database import HISTORY
@@ -99,6 +100,18 @@ class LimitSettings(Section):
     max_message_results: Size = _LIMITS.max_message_results
     max_message_result_bytes: Size = _LIMITS.max_message_result_bytes
     max_residual_cost: Size = _LIMITS.max_residual_cost
+
+    @model_validator(mode="after")
+    def _in_range(self) -> LimitSettings:
+        found = []
+        for name, value in self:
+            try:
+                Limits(**{name: value})
+            except OptionError as error:
+                found.append(((name,), error.text.removeprefix(f"{name} ")))
+        if found:
+            raise Problems(*found)
+        return self
 
     def limits(self) -> Limits:
         return Limits(**self.model_dump())

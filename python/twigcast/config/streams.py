@@ -19,7 +19,8 @@ from twigcast.config.values import (
     Section,
     Servers,
 )
-from twigcast.errors import TwigcastError
+from twigcast.errors import OptionError, TwigcastError
+from twigcast.globs import glob_pattern
 from twigcast.lang.xpath import parse
 
 
@@ -45,6 +46,8 @@ class Stream(Section):
         try:
             parse(self.time, self.namespaces, None)
         except TwigcastError as error:
+            if error.code == "undeclared-prefix":
+                error.hint = "declare it with the key namespaces of the stream"
             raise Problems((("time",), f"{error}")) from None
         return self
 
@@ -66,6 +69,15 @@ class Directory(Stream):
     """What becomes of a file once its messages are in the delivery log."""
     move_to: LocalPath | None = None
     """Where files go with ``after = "move"``."""
+
+    @field_validator("glob")
+    @classmethod
+    def _glob_is_one(cls, value: str) -> str:
+        try:
+            glob_pattern(value)
+        except OptionError as error:
+            raise Problems(((), f"{error.text}; {error.hint}")) from None
+        return value
 
     @model_validator(mode="after")
     def _after_is_whole(self) -> Directory:

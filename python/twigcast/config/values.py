@@ -39,7 +39,7 @@ def _size(value: Any) -> Any:
 
 def _positive(value: float) -> float:
     if value <= 0:
-        raise ValueError("must be more than nothing")
+        raise ValueError("must be greater than 0")
     return value
 
 

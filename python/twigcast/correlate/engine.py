@@ -77,7 +77,7 @@ class Correlations:
             hint = f"the strategies are {', '.join(STRATEGIES)}"
             raise OptionError("unknown-strategy", f"there is no strategy {strategy!r}", hint=hint)
         if lateness is not None and lateness < 0:
-            raise OptionError("bad-lateness", "lateness is how much older than the newest a message may be: 0 or more")
+            raise OptionError("bad-lateness", "lateness must not be negative")
         if not isinstance(max_bytes, int) or not 0 < max_bytes < 1 << 63:
             raise OptionError(
                 "bad-state", f"the bytes of state are a whole number above 0, not {str(max_bytes)[:100]!r}"

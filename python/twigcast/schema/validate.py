@@ -3,8 +3,9 @@
 The root and the namespaces are checked as well: plans that rely on the schema rely on these too (SEMANTICS 17).
 
 libxml2 reports every error of a tree, and lxml writes down for each of them the path of its element, which takes time
-proportional to the number of its siblings. A message of a few megabytes in which every element is wrong would take
-hours. So a message with many elements is fed to libxml2 in small parts, and the first part with an error is the last.
+proportional to the number of its siblings. A message of a few megabytes in which every element or attribute is wrong
+would take hours. So a message with many elements or attributes is fed to libxml2 in small parts, up to the first part
+with an error. References by ID, which libxml2 checks at the end, are checked before (`idrefs.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from twigcast import libxml2
 from twigcast.errors import excerpt
 from twigcast.limits import Limits
 from twigcast.schema.graph import ElementGraph
+from twigcast.schema.idrefs import References
 
-LARGE = 20_000
-"""Tags of a message beyond which it is validated in parts."""
+LARGE = 1_000
+"""Tags and attributes of a message beyond which it is validated in parts."""
 PART = 512
 """Bytes of a part."""
 _NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
@@ -57,6 +59,7 @@ class Validator:
         self._check = check
         self._feeding = feeding
         self._lock = Lock()  # libxml2's validators keep a log
+        self._references = References(check) if isinstance(check, etree.DTD) else None
         declared = graph.declarations
         self._names = {(d.ns, d.local) for d in declared}
         self._open = {d.local for d in declared if d.ns is None}
@@ -64,10 +67,19 @@ class Validator:
 
     def errors(self, plain: bytes) -> Iterator[Wrong]:
         """Yield what is wrong with a message; of a large one only the first error."""
-        if plain.count(b"<") > LARGE:
+        is_large = plain.count(b"<") + plain.count(b"=") > LARGE
+        if is_large and not self._references:
             yield from self._of_large(plain)
             return
         tree = libxml2.parse(plain)
+        dangling = self._references.first_error(tree) if self._references else None
+        if dangling is not None:
+            yield _number(tree, dangling[0]), dangling[1]
+            return
+        if is_large:
+            del tree
+            yield from self._of_large(plain)
+            return
         found = list(self._root(tree))
         with self._lock:
             if not self._check.validate(tree):
@@ -108,15 +120,13 @@ class Validator:
                     return
             try:
                 tree = parser.close().getroottree()
-            except (
-                etree.XMLSyntaxError
-            ) as error:  # what only the end shows, such as a reference to an ID that is not there
+            except etree.XMLSyntaxError as error:  # what only the end shows
                 if not len(parser.feed_error_log):
                     raise libxml2.refused(error) from error
                 yield 0, excerpt(parser.feed_error_log[0].message)
                 return
         for element, text in (*self._root(tree), *self._strange_names(tree)):
-            yield next(n for n, one in enumerate(tree.getroot().iter(etree.Element)) if one is element), text
+            yield _number(tree, element), text
             return
 
     def _closer(self, plain: bytes, start: int) -> Wrong:
@@ -156,6 +166,11 @@ def located(xml: bytes, wrong: list[Wrong], limits: Limits) -> list[Invalid]:
     """Return errors with their places in the message."""
     places = libxml2.places(xml, [number for number, _ in wrong], limits)
     return [Invalid(*place, text) for place, (_, text) in zip(places, wrong, strict=True)]
+
+
+def _number(tree: etree._ElementTree, element: Any) -> int:
+    """Return the number of an element, from 0 in document order."""
+    return next(n for n, one in enumerate(tree.getroot().iter(etree.Element)) if one is element)
 
 
 def _element(tree: etree._ElementTree, path: str | None) -> Any:

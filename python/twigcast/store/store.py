@@ -258,7 +258,7 @@ class Store:
         def add(writer: Writer) -> SubscriberRecord:
             if self._subscribers(writer.connection, id):
                 text = f"there is a subscriber {id!r} already"
-                raise OptionError("duplicate-subscriber", text)
+                raise OptionError("duplicate-subscriber", text, hint="twigcast subscriber set changes its targets")
             values = {"name": name, "created": record.created.isoformat(), "targets": json.dumps(record.targets)}
             writer.connection.execute(insert(tables.subscribers).values(id=id, **values))
             writer.note("subscriber add", id)

@@ -8,12 +8,13 @@ message can have for its id.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from twigcast.globs import glob_pattern
 
 SETTLED = 2.5
 """Seconds that the date of a folder must have stood still before it is trusted: file systems round dates."""
@@ -158,32 +159,3 @@ class Scanner:
 
 def _found(path: str, status: os.stat_result) -> Found:
     return Found(path, status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Return a pattern for names with ``*``, ``?``, ``[a-z]``, ``[^a-z]``, ``{this,that}`` and backslashes."""
-    text, depth, place = "", 0, 0
-    while place < len(glob):
-        char = glob[place]
-        place += 1
-        if char == "\\" and place < len(glob):
-            text += re.escape(glob[place])
-            place += 1
-        elif char == "*":
-            text += ".*"
-        elif char == "?":
-            text += "."
-        elif char == "[" and "]" in glob[place + 1 :]:
-            end = glob.index("]", place + 1)
-            inner = glob[place:end].replace("\\", "\\\\").replace("[", "\\[")
-            text += "[" + ("^" + inner[1:] if inner.startswith(("!", "^")) else inner) + "]"
-            place = end + 1
-        elif char == "{" and "}" in glob[place:]:
-            text, depth = text + "(?:", depth + 1
-        elif char == "}" and depth:
-            text, depth = text + ")", depth - 1
-        elif char == "," and depth:
-            text += "|"
-        else:
-            text += re.escape(char)
-    return re.compile(text + ")" * depth, re.DOTALL)
