@@ -86,6 +86,12 @@ def test_a_name_that_nobody_knows() -> None:
         check_cluster("stream 'orders'", "kafka.invalid:9092", [])
 
 
+@pytest.mark.parametrize("host", ["kafka..invalid", "k" * 64 + ".invalid"])
+def test_what_cannot_be_a_name(host: str) -> None:
+    with pytest.raises(OptionError, match="is not the name of a host"):
+        check_cluster("stream 'orders'", f"{host}:9092", [])
+
+
 def test_topics(mock_cluster: str) -> None:
     down = f"127.0.0.1:{closed_port()}"
     check_cluster("stream 'orders'", mock_cluster, ["orders"])

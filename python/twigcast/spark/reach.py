@@ -83,6 +83,8 @@ def _refusals(addresses: list[tuple[str, int]]) -> list[str]:
                 return refusals
         except OSError as error:
             refusals.append(f"{host}:{port}: {error.strerror or error or 'no answer'}")
+        except UnicodeError:  # as in kafka..example.org
+            refusals.append(f"{host}:{port}: this is not the name of a host")
     return refusals
 
 
