@@ -180,6 +180,8 @@ def test_nothing_at_all() -> None:
         ('[streams.a]\nsource = "rate"\npublisher = "p"', "streams.a.publisher", "has no [publishers.p]"),
         ('[streams."a/b"]\nsource = "rate"', 'streams."a/b"', "letters, digits"),
         ('[streams._a]\nsource = "rate"', "streams._a", "starts with a letter"),
+        ('[streams.correlations]\nsource = "rate"', "streams.correlations", "no stream can be named"),
+        ('[streams."in.redrive"]\nsource = "rate"', 'streams."in.redrive"', "no stream can be named"),
         ("streams = 3", "streams", "must be a table"),
         ('[sinks.s]\nkind = "file"', "sinks.s.kind", "directory, parquet, kafka, webhook, stdout"),
         (

@@ -71,6 +71,19 @@ def test_publication_killed_at_every_step(quick_path: Path) -> None:
     assert step > 50
 
 
+def test_an_interrupted_publication_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Earlier versions named the file with the number of the batch `batch`."""
+    ready = tmp_path / "tree" / ".twigcast" / "sink-state" / "s.ready"
+    (ready / "a").mkdir(parents=True)
+    (ready / "a" / "0-1").write_text("x")
+    (ready / "batch").write_text("0")
+    publication = Publication(tmp_path / "tree", "sink", "state")
+    assert [publication.published("s", 0)(f"a/0-{n}") for n in range(2)] == [True, False]
+    publication.publish("s", 0, lambda folder: pytest.fail("the batch was written before"))
+    assert [path.name for path in (tmp_path / "tree" / "a").iterdir()] == ["0-1"]
+    assert not ready.exists()
+
+
 def by_hand(settings: config.Pipeline, step: int | None = None) -> None:
     """All sinks do what there is to do, in this thread, so that it can die at any line of it."""
     runner = Runner(settings)

@@ -117,6 +117,17 @@ def test_routes_by_subscriber_alone(tmp_path: Path) -> None:
     assert in_lake(tmp_path / "lake") == []
 
 
+def test_a_subscriber_named_like_a_file_of_the_sink(tmp_path: Path) -> None:
+    """The number of a batch was in a file `batch`, so that a subscriber of this name stopped the sink for everybody."""
+    settings = pipeline(tmp_path)
+    commit(settings, 0, [("m", "q", name) for name in ("batch", "alice")])
+    with Runner(settings) as runner:
+        assert runner.drain()
+        assert [status.failing_since for status in runner.status()] == [None] * 3
+    assert [name for name, _ in in_files(tmp_path / "files")] == ["alice", "batch"]
+    assert sorted(line["subscriber"] for line in in_lines(tmp_path / "lines")) == ["alice", "batch"]
+
+
 def test_another_state_folder_is_another_pipeline(tmp_path: Path) -> None:
     for state in ("one", "two"):
         settings = pipeline(tmp_path)

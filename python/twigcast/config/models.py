@@ -11,7 +11,19 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
-from twigcast.config.values import Count, CountOrZero, Duration, LocalPath, Name, Options, Port, Problems, Section, Size
+from twigcast.config.values import (
+    Count,
+    CountOrZero,
+    Duration,
+    LocalPath,
+    Name,
+    Options,
+    Port,
+    Problems,
+    Section,
+    Size,
+    StreamName,
+)
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, WITHIN, PauseRule
@@ -211,7 +223,7 @@ class Pipeline(Section):
     correlations: CorrelationSettings = CorrelationSettings()
     subscriptions: SubscriptionSettings = SubscriptionSettings()
     spark: SparkSettings = SparkSettings()
-    streams: dict[Name, AnyStream] = Field(min_length=1)
+    streams: dict[StreamName, AnyStream] = Field(min_length=1)
     publishers: dict[Name, PublisherSettings] = Field(default_factory=dict)
     sinks: dict[Name, AnySink] = Field(min_length=1)
     routes: list[Route] = Field(default_factory=list)

@@ -97,7 +97,15 @@ def _name(value: str) -> str:
     return value
 
 
+def _stream_name(value: str) -> str:
+    # The log and the checkpoints of correlations and of redriven messages lie beside those of the streams.
+    if value == "correlations" or value.endswith(".redrive"):
+        raise ValueError("no stream can be named 'correlations' or end in '.redrive': Twigcast has logs of these names")
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
+StreamName = Annotated[Name, AfterValidator(_stream_name)]
 Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_positive)]
 """Seconds."""
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0, lt=2**32)]

@@ -21,6 +21,9 @@ from twigcast.delivery.files import make_folder, read_record, sync_folder, write
 from twigcast.delivery.sinks.base import SinkDamaged
 from twigcast.errors import StateDamaged
 
+_NUMBER, _OLD_NUMBER = ".batch", "batch"
+"""The file in ``.tmp`` and ``.ready`` with the batch's number. No folder of a subscriber starts with a dot, whereas a
+subscriber may be called ``batch``, as earlier versions named the file."""
 _FEW = 16
 """So many files are written to disk one by one; for more, the whole file system is."""
 
@@ -38,13 +41,15 @@ class Publication:
         done = self._done(cursor)
         if ready.exists():
             # Without its number the folder was being deleted, and there is nothing left to move.
-            number = self._number(ready) if (ready / "batch").exists() else done
+            number = self._number(ready)
+            number = done if number is None else number
             # A sink asks for a later batch only after this one was delivered, as the cursor says then, or given up.
             if number > done and number >= batch:
                 self._move(ready)
                 write_record(cursor, {"batch": number})
                 done = number
-            (ready / "batch").unlink(missing_ok=True)
+            if (file := _number_file(ready)) is not None:
+                file.unlink()
             shutil.rmtree(ready)
         if batch <= done:
             return
@@ -53,7 +58,7 @@ class Publication:
         try:
             fresh.mkdir()
             write(fresh)
-            (fresh / "batch").write_text(str(batch))
+            (fresh / _NUMBER).write_text(str(batch))
             _sync_tree(fresh)
             fresh.rename(ready)
         except BaseException:
@@ -73,7 +78,7 @@ class Publication:
         try:
             if self._done(self._work / f"{stream}.json") >= batch:
                 return lambda path: True
-            if not (ready / "batch").exists() or self._number(ready) != batch:
+            if self._number(ready) != batch:
                 return lambda path: False
             # A rename that a loss of power undoes would put a file back into a folder that is about to be deleted.
             _sync_filesystem(ready)
@@ -93,11 +98,15 @@ class Publication:
             )
             raise SinkDamaged(error.text, remedy) from None
 
-    def _number(self, ready: Path) -> int:
-        text = (ready / "batch").read_text(errors="replace")
+    def _number(self, ready: Path) -> int | None:
+        """Return the number of the batch whose files are in a folder; None if it has lost its number."""
+        file = _number_file(ready)
+        if file is None:
+            return None
+        text = file.read_text(errors="replace")
         if not text.isdecimal():
             remedy = f"delete {ready}: the batch is written again, and files of it that were published come twice"
-            raise SinkDamaged(f"{ready / 'batch'} is not the number of a batch", remedy)
+            raise SinkDamaged(f"{file} is not the number of a batch", remedy)
         return int(text)
 
     def _move(self, ready: Path) -> None:
@@ -122,6 +131,11 @@ class Publication:
             sync_folder(Path(folder))
         if failed:
             raise next(iter(failed.values()))
+
+
+def _number_file(ready: Path) -> Path | None:
+    """Return the file with the batch's number, also one of an earlier version; None if there is none."""
+    return next((file for name in (_NUMBER, _OLD_NUMBER) if (file := ready / name).is_file()), None)
 
 
 def _files(folder: str) -> Iterator[str]:

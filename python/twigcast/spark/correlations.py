@@ -25,7 +25,7 @@ from twigcast import config
 from twigcast.correlation import SECOND
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
 from twigcast.delivery.files import replace
-from twigcast.errors import OptionError, StateDamaged
+from twigcast.errors import StateDamaged
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
 from twigcast.spark.paths import local_uri
@@ -90,10 +90,6 @@ class CorrelationRun:
         self._validity = self._validities()
         if not self._records:
             return []
-        if CORRELATIONS in self.run.settings.streams:
-            raise OptionError(
-                "bad-stream", f"no stream can be named {CORRELATIONS!r}: their results are", hint="rename it"
-            )
         log = self._claimed_log()
         self._open_state(log)
         standing = [
