@@ -72,19 +72,24 @@ def some(batch: int, count: int = 10) -> list[tuple[str, str, str | None]]:
     return [(f"m{batch}-{n}", f"q{n % 3}", [None, "alice", "bob"][n % 3]) for n in range(count)]
 
 
+def _published(folder: Path, pattern: str) -> list[Path]:
+    """The files of a sink without those under way in the hidden folder, which may vanish meanwhile."""
+    return [path for top in folder.glob("[!.]*") for path in top.rglob(pattern)]
+
+
 def in_files(folder: Path) -> list[tuple[str, str]]:
     """``(subscriber, delivery)`` of a directory sink with a file each."""
-    paths = [path for path in folder.rglob("*.xml") if ".twigcast" not in path.parts]
+    paths = _published(folder, "*.xml")
     return sorted((path.relative_to(folder).parts[0], path.stem.split(".")[-1]) for path in paths)
 
 
 def in_lines(folder: Path) -> list[dict[str, Any]]:
-    paths = [path for path in folder.rglob("*.jsonl") if ".twigcast" not in path.parts]
+    paths = _published(folder, "*.jsonl")
     return [json.loads(line) for path in sorted(paths) for line in path.read_text("utf-8").splitlines()]
 
 
 def in_lake(folder: Path) -> list[dict[str, Any]]:
-    paths = [path for path in folder.rglob("*.parquet") if ".twigcast" not in path.parts]
+    paths = _published(folder, "*.parquet")
     return [row for path in sorted(paths) for row in pq.ParquetFile(path).read().to_pylist()]
 
 
