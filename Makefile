@@ -24,11 +24,11 @@ demo: env check-java ## Run a whole pipeline: messages, subscribers who come and
 	$(BIN)/twigcast demo
 
 test: env check-java postgresql ## Run the tests, but for the slow ones.
-	cargo test -q -p twigcast-kernel
+	cargo test -q -p twigcast-kernel -p twigcast-papers
 	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
 test-all: env check-java postgresql ## Run every test, the slow ones too.
-	cargo test -q --release -p twigcast-kernel -- --include-ignored
+	cargo test -q --release -p twigcast-kernel -p twigcast-papers -- --include-ignored
 	TWIGCAST_RANDOM_TESTS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 kafka: env check-java ## Fetch Spark's connector for Kafka, by Maven, into the cache folder.
@@ -50,6 +50,7 @@ lint: env ## Check style, types, the direction of imports, Rust warnings, and th
 	PYTHONPATH=python $(BIN)/lint-imports --no-cache
 	cargo fmt --all --check
 	$(BIN)/python tools/ratchet.py
+	cargo clippy -q -p twigcast-kernel -- -D warnings  # without what only crates/papers sees
 
 env: $(VENV)/.kernel ## Build the environment in .venv: Python packages and the compiled kernel.
 

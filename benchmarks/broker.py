@@ -25,6 +25,7 @@ from twigcast.transform.engine import Transforms
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.encode import encoded_plan
 from twigcast.transform.plan.operators import Nothing
+from twigcast.transform.plan.transforms import PlannedTransforms
 from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings, vocabulary
 
 DOCUMENTS = 20
@@ -82,7 +83,7 @@ def own_engine(few: int, many: int) -> Iterator[Line]:
     variants: dict[str, Variant] = {"parse": reader, **{name: groups(kernel) for name, kernel in kernels.items()}}
     took = interleaved(variants, documents, repeat=10)
     column = pa.concat_arrays([part.batch.column("xml") for part in documents])
-    found = {name: kernel.count_column(column, "groups", LIMITS)[1] for name, kernel in kernels.items()}
+    found = {name: one.count_column(column, "groups", LIMITS)[1] for name, one in kernels.items()}
     net = {name: max(took[name] - RESULT * found[name], took["parse"]) for name in kernels}
     each = {name: time / DOCUMENTS * 1e6 for name, time in took.items()}
     note = (
@@ -116,10 +117,12 @@ def identical() -> Line:
 
 # -- what is measured
 
+Counter = _kernel.papers.Plans | _kernel.papers.GroupCounter
 
-def groups(kernel: _kernel.Transforms) -> Variant:
+
+def groups(counter: Counter) -> Variant:
     def run(chunk: Chunk) -> None:
-        kernel.count_column(chunk.batch.column("xml"), "groups", LIMITS)
+        counter.count_column(chunk.batch.column("xml"), "groups", LIMITS)
 
     return run
 
@@ -157,15 +160,11 @@ def messages(name: str, max_value: int) -> list[bytes]:
     return sorted(islice(valid, 200), key=lambda one: abs(one.count(b"</") - ELEMENTS[name]))[:DOCUMENTS]
 
 
-def registered(
-    name: str, count: int, max_value: int, options: PlanOptions, plans: str = "single"
-) -> _kernel.Transforms:
+def registered(name: str, count: int, max_value: int, options: PlanOptions, plans: str = "single") -> Counter:
     """Unique queries of the paper's generator. Queries that differ in constants are planned once."""
     settings = TransformSettings(binding_depth=2 if name == "bib" else 3, max_value=max_value)
-    transforms = Transforms(
-        PlanOptions(options.sharing, options.optimize, options.share_plans, schema_of(name), "trust")
-    )
-    kernel = transforms.kernel
+    options = PlanOptions(options.sharing, options.optimize, options.share_plans, schema_of(name), "trust")
+    transforms = Transforms() if options.own else PlannedTransforms(options)
     known: dict[str, Any] = {}
     for number, text in enumerate(TransformGenerator(vocabulary(name), settings).queries(count)):
         constants, shape = _CONSTANT.findall(text), _CONSTANT.sub("?", text)
@@ -175,15 +174,18 @@ def registered(
             case None:
                 pass
             case ("own", program, making):
-                kernel.add(number, program, constants, making)
+                transforms.kernel.add(number, program, constants, making)
             case ("plan", operators, program, making):
-                kernel.add_plan(number, operators, program, constants, making, plans == "shared")
-    return kernel
+                assert isinstance(transforms, PlannedTransforms)
+                transforms.plans.add(number, operators, program, constants, making, plans == "shared")
+    if isinstance(transforms, PlannedTransforms):
+        return transforms.plans
+    return _kernel.papers.GroupCounter(transforms.kernel)
 
 
 def _encoded(transforms: Transforms, text: str) -> Any:
     transform, code = parse_transform(text), transforms.codes.__getitem__
-    if transforms._planner is None:
+    if not isinstance(transforms, PlannedTransforms):
         own = encoded(transform, code)
         return "own", own.program, own.making
     plan = transforms._planner.plan(transform)

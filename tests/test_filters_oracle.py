@@ -40,7 +40,7 @@ def engine_with(mode: str, fuel: int, predicates: str) -> Engine:
     """An engine whose kernel searches at most ``fuel`` times the message's nodes before it evaluates in bulk."""
     # the documents are small, and what libxml2 may take too long for would be refused, not answered
     engine = Engine(mode=mode, predicates=predicates, limits=Limits(max_residual_cost=2**63 - 1))
-    engine.kernel = _kernel.Engine(mode, 1 << 26, fuel)
+    engine.kernel = _kernel.papers.engine(mode, 1 << 26, fuel)
     engine._register.__init__(engine.kernel)
     return engine
 

@@ -109,8 +109,8 @@ class Engine:
         schema: Schema | str | Path | None = None,
         on_invalid: str = "fallback",
     ) -> None:
-        if mode not in _kernel.Engine.modes():
-            known = ", ".join(_kernel.Engine.modes())
+        if mode not in _kernel.papers.MODES:
+            known = ", ".join(_kernel.papers.MODES)
             raise OptionError("unknown-mode", f"there is no mode {mode!r}", hint=f"the modes are {known}")
         if predicates not in PREDICATES:
             hint = f"the strategies for predicates are {', '.join(PREDICATES)}"
@@ -128,7 +128,7 @@ class Engine:
         self.mode = mode
         self.predicates = predicates
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
-        self.kernel = _kernel.Engine(mode, **self._cache)
+        self.kernel = _kernel.papers.engine(mode, **self._cache)
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = Shapes(predicates)

@@ -122,7 +122,7 @@ def compact(engine: Engine) -> None:
     with engine._lock:
         copy = engine._like()
         copy._adopt(
-            _kernel.Engine.open(engine.kernel.save(), engine.mode, **engine._cache), engine._ids, engine._history
+            _kernel.papers.open_engine(engine.kernel.save(), engine.mode, **engine._cache), engine._ids, engine._history
         )
         for number, kind, value in _extras(engine):
             EXTRAS[kind].open(copy, number, value)
@@ -176,7 +176,7 @@ def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Ta
     options = {"mode": meta["mode"], "predicates": meta.get("predicates", PREDICATES[0]), **meta.get("plans", {})}
     engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
-    engine._adopt(_kernel.Engine.open(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
+    engine._adopt(_kernel.papers.open_engine(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]
     used = pa.array(engine.kernel.subscriptions())
     known = engine._ids.array.is_valid()

@@ -16,8 +16,8 @@ from twigcast.engine import Engine
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
-from twigcast.transform.engine import Transforms
 from twigcast.transform.options import PlanOptions
+from twigcast.transform.plan.transforms import PlannedTransforms
 from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
 
 
@@ -65,7 +65,7 @@ def test_plans_come_and_go(sharing: str) -> None:
     options = PlanOptions(sharing, "query", schema=schema)
     assert not options.own
     transforms: dict[int, Transform] = {}
-    plans = Transforms(options)
+    plans = PlannedTransforms(options)
     number = 0
     for paths in (1, 2, 3):
         settings = TransformSettings(binding_depth=3, predicate_paths=paths, max_value=3, seed=paths)
@@ -76,29 +76,29 @@ def test_plans_come_and_go(sharing: str) -> None:
         for gone in random.sample(sorted(transforms), 25):
             del transforms[gone]
             plans.remove(gone)
-        fresh = Transforms(options)
+        fresh = PlannedTransforms(options)
         for n, transform in transforms.items():
             fresh.add(n, transform)
-        assert fresh.kernel.plan_stats() == plans.kernel.plan_stats()
+        assert fresh.plans.stats() == plans.plans.stats()
         for xml in documents:
             left, right = (one.make(xml, Limits())[0] for one in (plans, fresh))
             assert {one.number: one.payload for one in left} == {one.number: one.payload for one in right}
     for gone in list(transforms):
         plans.remove(gone)
-    assert plans.kernel.plan_stats() == (0, [0, 0, 0, 0])
+    assert plans.plans.stats() == (0, [0, 0, 0, 0])
     assert plans.make(documents[0], Limits()) == ([], None)
 
 
 def test_constants_share_a_join_and_equal_queries_everything() -> None:
-    plans = Transforms(PlanOptions(optimize="query"))
+    plans = PlannedTransforms(PlanOptions(optimize="query"))
     for n in range(50):
         text = f"<r>{{ for $v in //book where $v/title = '{n}' and $v/@y > {n} return <b>{{ $v/price }}</b> }}</r>"
         plans.add(n, parse_transform(text))
-    assert plans.kernel.plan_stats() == (50, [1, 50, 1, 50])  # joins, outputs, group-bys, results
+    assert plans.plans.stats() == (50, [1, 50, 1, 50])  # joins, outputs, group-bys, results
     for n in range(50, 150):
         text = "<r>{ for $w in //book where $w/@y > 7 and $w/title = '7' return <b>{ $w/price }</b> }</r>"
         plans.add(n, parse_transform(text))
-    assert plans.kernel.plan_stats() == (150, [1, 50, 1, 50])
+    assert plans.plans.stats() == (150, [1, 50, 1, 50])
     xml = b"<x><book y='8'><title>7</title><price>1</price></book><book y='9'><title>8</title></book></x>"
     made, _ = plans.make(xml, Limits())
     assert sorted(one.number for one in made) == [7, 8, *range(50, 150)]
@@ -113,18 +113,18 @@ def test_the_profile_counts_operators() -> None:
         ("FW", {"semijoin", "selection", "return-select"}),
         ("FWR", {"semijoin", "selection", "outer-join-select", "dupelim"}),
     ):
-        plans = Transforms(PlanOptions(sharing, "none", share_plans=False))
+        plans = PlannedTransforms(PlanOptions(sharing, "none", share_plans=False))
         plans.add(0, parse_transform(text))
-        costs = plans.kernel.profile_column(column, Limits().of_kernel())
+        costs = plans.plans.profile_column(column, Limits().of_kernel())
         assert kinds <= {kind for kind, (runs, _, _) in costs.items() if runs}
         assert costs["paths"][0] == 1
-        assert plans.kernel.count_column(column, "groups", Limits().of_kernel())[:2] == (1, 1)
+        assert plans.plans.count_column(column, "groups", Limits().of_kernel())[:2] == (1, 1)
         # two dupelims of two and three tuples, one of which has a b
         assert sharing != "FWR" or costs["dupelim"][:2] == (2, 5)
 
 
 def test_too_much_is_refused() -> None:
-    plans = Transforms(PlanOptions("F"))
+    plans = PlannedTransforms(PlanOptions("F"))
     plans.add(0, parse_transform("<r>{ for $v in //a//a//a//a//a//a return $v }</r>"))
     made, error = plans.make(b"<a>" * 60 + b"</a>" * 60, Limits())
     assert not made
@@ -149,16 +149,16 @@ def test_very_many_paths() -> None:
 def test_wrong_codes_are_refused() -> None:
     """Whatever the words, the kernel answers with an error."""
     random = Random("codes")
-    kernel = _kernel.Transforms()
+    kernel = _kernel.papers.Plans()
     symbol = kernel.symbol(False, "", "a")
     program = [2, 2, 5, 1, symbol, 0, 5, 1, symbol | 1 << 31, 1, 5, 1, symbol, 0]
     made = ([], b"<r>", [("copy", 0, False)], b"</r>")
-    kernel.add_plan(0, [0, 6, 1, 1, 0, 0, 1, 0, 0], program, [], made, True)
+    kernel.add(0, [0, 6, 1, 1, 0, 0, 1, 0, 0], program, [], made, True)
     refused = 0
     for number in range(1, 3000):
         codes = [random.choice((0, 1, 1, 2, 3, 4, 5, 6, 7, 2**32 - 1)) for _ in range(random.randint(0, 14))]
         try:
-            kernel.add_plan(number, codes, program, [], made, random.random() < 0.5)
+            kernel.add(number, codes, program, [], made, random.random() < 0.5)
         except ValueError:
             refused += 1
     assert refused > 2000

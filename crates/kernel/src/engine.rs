@@ -7,9 +7,7 @@
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
 use crate::names::{self, is_attribute, is_value, Names, Sym};
-use crate::paths::fsm::Fsms;
 use crate::paths::index::PathIndex;
-use crate::paths::nfa::Nfa;
 use crate::paths::{PathId, Step};
 use crate::shapes::candidates::Item;
 use crate::shapes::program::{Program, Slot};
@@ -18,32 +16,16 @@ use crate::shapes::store::{Access, Store};
 use crate::values::constants::Constants;
 use std::collections::HashMap;
 
-/// How paths are matched. All agree; they differ in speed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
-    Trie,
-    Nfa,
-    FsmPerQuery,
-}
-
-impl Mode {
-    pub const ALL: [(&'static str, Mode); 3] =
-        [("trie", Mode::Trie), ("nfa", Mode::Nfa), ("fsm-per-query", Mode::FsmPerQuery)];
-}
-
 /// The bound on what messages can make a matcher's cache grow to.
 pub const CACHE_BYTES: usize = 256 << 20;
 /// Most patterns find a witness, or the lack of one, within a few visits per node.
-pub const FUEL: u32 = 16;
+const FUEL: u32 = 16;
 
 pub struct Engine {
-    mode: Mode,
     pub(crate) cache_bytes: usize,
     /// Nodes that the search for a witness may visit per message node before the evaluation by sets takes over.
     pub(crate) fuel: u32,
     pub(crate) index: PathIndex,
-    pub(crate) nfa: Nfa,
-    pub(crate) fsms: Fsms,
     pub(crate) constants: Constants,
     pub(crate) store: Store,
     pub(crate) wanted: Wanted,
@@ -109,14 +91,12 @@ pub(crate) enum Number {
 }
 
 impl Engine {
-    pub fn new(mode: Mode, cache_bytes: usize, fuel: u32) -> Engine {
+    /// Returns an engine without subscriptions. `cache_bytes` bounds the cache of each of its matchers.
+    pub fn new(cache_bytes: usize) -> Engine {
         Engine {
-            mode,
             cache_bytes,
-            fuel,
+            fuel: FUEL,
             index: PathIndex::default(),
-            nfa: Nfa::default(),
-            fsms: Fsms::default(),
             constants: Constants::default(),
             store: Store::default(),
             wanted: Wanted::default(),
@@ -131,8 +111,11 @@ impl Engine {
         }
     }
 
-    pub fn mode(&self) -> Mode {
-        self.mode
+    /// Sets how many nodes, per node of the message, the search for a witness may visit before the evaluation by sets
+    /// takes over. Tests force one or the other by it.
+    #[cfg(feature = "internals")]
+    pub fn set_fuel(&mut self, fuel: u32) {
+        self.fuel = fuel;
     }
 
     pub fn names(&self) -> &Names {
@@ -191,11 +174,6 @@ impl Engine {
             let id = self.index.add(item, path);
             if self.index.len() > before {
                 self.uses_attributes |= path.iter().any(|s| is_attribute(s.test()));
-                match self.mode {
-                    Mode::Trie => {}
-                    Mode::Nfa => self.nfa.insert(path, id),
-                    Mode::FsmPerQuery => self.fsms.insert(path, id),
-                }
             }
             ids.push(id);
         }
@@ -206,15 +184,6 @@ impl Engine {
     }
 
     fn untie(&mut self, item: u32, ids: &[PathId]) {
-        for &id in ids {
-            if self.index.refs(id) == 1 {
-                match self.mode {
-                    Mode::Trie => {}
-                    Mode::Nfa => self.nfa.remove(self.index.steps(id)),
-                    Mode::FsmPerQuery => self.fsms.remove(id),
-                }
-            }
-        }
         self.index.remove(item, ids);
         self.more.remove(&item);
         self.numbers[item as usize] = Number::Free;

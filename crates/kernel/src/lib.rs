@@ -5,22 +5,33 @@
 //! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message); beside these `transform` (new
 //! messages) and, on top of it, `join` (messages that belong together). `chunk` cuts large documents into messages.
 
-pub mod bits;
-pub mod branches;
+mod bits;
+mod branches;
 pub mod chunk;
-pub mod engine;
-pub mod group;
+mod engine;
+mod group;
+#[cfg(feature = "internals")]
+pub mod internals;
 pub mod join;
-pub mod matcher;
-pub mod names;
+mod matcher;
+mod names;
 pub mod output;
-pub mod paths;
+mod paths;
 pub mod shapes;
-pub mod shred;
-pub mod snapshot;
-pub mod sorted;
+mod shred;
+mod snapshot;
+mod sorted;
 pub mod transform;
 mod used;
-pub mod values;
-pub mod words;
+mod values;
+mod words;
 pub mod xml;
+
+pub use branches::{meet, Binding};
+pub use engine::{Engine, CACHE_BYTES};
+pub use group::Group;
+pub use matcher::{Matcher, Units};
+pub use names::{Names, ANY};
+pub use paths::Step;
+pub use shred::{Shredder, Shreds};
+pub use words::Held;

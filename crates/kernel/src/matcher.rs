@@ -1,14 +1,11 @@
 //! One thread's matching: a message's events drive the path engine and fill the node table; when the message is whole,
 //! the buckets that its paths reached are checked.
 
-use crate::engine::{Engine, Mode};
+use crate::engine::Engine;
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Collector, Results};
-use crate::paths::fsm::{self, Fsms};
-use crate::paths::index::PathIndex;
-use crate::paths::nfa::{self, Nfa};
 use crate::paths::trie::Trie;
-use crate::paths::PathId;
+use crate::paths::PathMatcher;
 use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
 use crate::shapes::search::Message;
@@ -25,14 +22,8 @@ pub use units::Units;
 /// What a thread needs to match messages: working memory, and the path cache.
 pub struct Matcher {
     reader: Reader,
-    paths: Paths,
+    paths: Box<dyn Drive>,
     pub(crate) table: Table,
-}
-
-enum Paths {
-    Trie(Box<Trie>),
-    Nfa(nfa::Run, Found),
-    Fsm(fsm::Run, Found),
 }
 
 /// The message as patterns see it.
@@ -60,12 +51,12 @@ enum Deliver<'a> {
 
 impl Matcher {
     pub fn new(engine: &Engine) -> Matcher {
-        let paths = match engine.mode() {
-            Mode::Trie => Paths::Trie(Box::new(Trie::new(&engine.index, engine.cache_bytes))),
-            Mode::Nfa => Paths::Nfa(nfa::Run::default(), Found::default()),
-            Mode::FsmPerQuery => Paths::Fsm(fsm::Run::default(), Found::default()),
-        };
-        Matcher { reader: Reader::new(), paths, table: Table::default() }
+        Matcher::with_paths(Trie::new(&engine.index, engine.cache_bytes))
+    }
+
+    /// Returns a matcher that matches paths in this way.
+    pub fn with_paths(paths: impl PathMatcher + 'static) -> Matcher {
+        Matcher { reader: Reader::new(), paths: Box::new(paths), table: Table::default() }
     }
 
     /// Appends the numbers of the subscriptions that the message satisfies to `out`, each once, in ascending order.
@@ -132,267 +123,66 @@ impl Matcher {
         out: &mut Vec<u32>,
         units: Option<&mut Units>,
     ) -> Result<(), XmlError> {
-        let (index, table, reader) = (&engine.index, &mut self.table, &mut self.reader);
-        match &mut self.paths {
-            Paths::Trie(trie) => {
-                trie.sync(index);
-                drive(engine, table, reader, xml, limits, deliver, out, &mut **trie, units)
-            }
-            Paths::Nfa(run, found) => {
-                let mut paths = NfaPaths { run, nfa: &engine.nfa, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
-            }
-            Paths::Fsm(run, found) => {
-                let mut paths = FsmPaths { run, fsms: &engine.fsms, found };
-                drive(engine, table, reader, xml, limits, deliver, out, &mut paths, units)
-            }
-        }
+        let reading = Reading { engine, table: &mut self.table, reader: &mut self.reader, xml, limits, deliver, out };
+        self.paths.drive(reading, units)
     }
 
     /// Late additions have cost more than `Engine::fold` would.
     pub fn is_overworked(&self, engine: &Engine) -> bool {
-        matches!(&self.paths, Paths::Trie(t) if t.is_overworked(&engine.index))
+        self.paths.is_overworked(engine)
     }
 
     /// Number of tag paths cached, and the bytes they take.
     pub fn cache(&self) -> (usize, usize) {
-        match &self.paths {
-            Paths::Trie(t) => (t.len(), t.bytes()),
-            _ => (0, 0),
-        }
+        self.paths.cache()
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn drive<P: PathMatcher>(
-    engine: &Engine,
-    table: &mut Table,
-    reader: &mut Reader,
-    xml: &[u8],
-    limits: &Limits,
-    deliver: Deliver<'_>,
-    out: &mut Vec<u32>,
-    paths: &mut P,
-    units: Option<&mut Units>,
-) -> Result<(), XmlError> {
-    paths.begin(&engine.index);
-    // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
-    let results = matches!(deliver, Deliver::Results(_));
-    let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
-    if let Some(units) = units {
-        let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
-        units.read(sink, reader, xml)
-    } else if engine.has_patterns || results {
-        let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
-        reader.read(xml, limits, &mut sink)
-    } else {
-        let mut sink = MessageSink::<P, false> { engine, table, paths, limits, attributes, deliver, out };
-        reader.read(xml, limits, &mut sink)
-    }
+/// One message to read, and where its matches go.
+struct Reading<'a> {
+    engine: &'a Engine,
+    table: &'a mut Table,
+    reader: &'a mut Reader,
+    xml: &'a [u8],
+    limits: &'a Limits,
+    deliver: Deliver<'a>,
+    out: &'a mut Vec<u32>,
 }
 
-/// What the sink asks of a path engine.
-trait PathMatcher {
-    /// A message begins.
-    fn begin(&mut self, index: &PathIndex);
-    fn open(&mut self, index: &PathIndex, sym: Sym);
-    fn close(&mut self);
-    fn is_dead(&self) -> bool {
-        false
-    }
-    fn open_dead(&mut self) {}
-    fn wants_attributes(&self) -> bool {
-        true
-    }
-    fn wants_leaves(&self) -> bool {
-        true
-    }
-    fn wants_values(&self) -> bool;
-    /// A node without children.
-    #[inline(always)]
-    fn leaf(&mut self, index: &PathIndex, sym: Sym) {
-        self.open(index, sym);
-        self.close();
-    }
-    /// The value of the current node. It may be looked at later, but not after `catch_up` or `deliver`.
-    #[inline(always)]
-    fn value(&mut self, index: &PathIndex, sym: Sym) {
-        self.leaf(index, sym);
-    }
-    fn catch_up(&mut self, _index: &PathIndex) {}
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>);
-    fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
-        let from = out.len();
-        self.deliver(index, out);
-        sorter.sort(out, from, index.sub_bound());
-    }
-    /// After `deliver`: makes ready for `has`.
-    fn mark(&mut self) {}
-    /// Was this item delivered?
-    fn has(&self, item: u32) -> bool;
-    /// `has` will be asked.
-    #[inline(always)]
-    fn expect(&self, _item: u32) {}
+/// A path matcher with the sink that is compiled for it: calling one costs a virtual call per message, none per event.
+trait Drive: Send {
+    fn drive(&mut self, reading: Reading<'_>, units: Option<&mut Units>) -> Result<(), XmlError>;
+    fn is_overworked(&self, engine: &Engine) -> bool;
+    fn cache(&self) -> (usize, usize);
 }
 
-impl PathMatcher for Trie {
-    fn begin(&mut self, _: &PathIndex) {
-        Trie::begin(self);
-    }
-    #[inline(always)]
-    fn open(&mut self, index: &PathIndex, sym: Sym) {
-        Trie::open(self, index, sym);
-    }
-    #[inline(always)]
-    fn close(&mut self) {
-        Trie::close(self);
-    }
-    #[inline(always)]
-    fn is_dead(&self) -> bool {
-        Trie::is_dead(self)
-    }
-    #[inline(always)]
-    fn open_dead(&mut self) {
-        Trie::open_dead(self);
-    }
-    #[inline(always)]
-    fn wants_attributes(&self) -> bool {
-        Trie::wants_attributes(self)
-    }
-    #[inline(always)]
-    fn wants_leaves(&self) -> bool {
-        Trie::wants_leaves(self)
-    }
-    #[inline(always)]
-    fn wants_values(&self) -> bool {
-        Trie::wants_values(self)
-    }
-    #[inline(always)]
-    fn leaf(&mut self, index: &PathIndex, sym: Sym) {
-        Trie::leaf(self, index, sym);
-    }
-    #[inline(always)]
-    fn value(&mut self, index: &PathIndex, sym: Sym) {
-        Trie::value(self, index, sym);
-    }
-    fn catch_up(&mut self, index: &PathIndex) {
-        Trie::catch_up(self, index);
-    }
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        Trie::deliver(self, index, out);
-    }
-    fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
-        Trie::deliver_sorted(self, index, sorter, out);
-    }
-    fn mark(&mut self) {
-        Trie::mark(self);
-    }
-    #[inline(always)]
-    fn has(&self, item: u32) -> bool {
-        Trie::has(self, item)
-    }
-    #[inline(always)]
-    fn expect(&self, item: u32) {
-        Trie::expect(self, item);
-    }
-}
-
-/// The distinct paths a message has satisfied so far, for the modes without a trie.
-#[derive(Default)]
-struct Found {
-    message: u32,
-    stamp: Vec<u32>,
-    paths: Vec<PathId>,
-    item_stamp: Vec<u32>,
-}
-
-impl Found {
-    fn begin(&mut self, index: &PathIndex) {
-        if self.message == u32::MAX {
-            self.stamp.fill(0);
-            self.item_stamp.fill(0);
-            self.message = 0;
-        }
-        self.message += 1;
-        self.paths.clear();
-        self.stamp.resize(index.path_bound(), 0);
-        self.item_stamp.resize(index.sub_bound(), 0);
-    }
-
-    fn add(&mut self, path: PathId) {
-        if std::mem::replace(&mut self.stamp[path as usize], self.message) != self.message {
-            self.paths.push(path);
+impl<P: PathMatcher> Drive for P {
+    fn drive(&mut self, reading: Reading<'_>, units: Option<&mut Units>) -> Result<(), XmlError> {
+        let Reading { engine, table, reader, xml, limits, deliver, out } = reading;
+        let paths = self;
+        paths.sync(&engine.index);
+        paths.begin(&engine.index);
+        // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
+        let results = matches!(deliver, Deliver::Results(_));
+        let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
+        if let Some(units) = units {
+            let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+            units.read(sink, reader, xml)
+        } else if engine.has_patterns || results {
+            let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+            reader.read(xml, limits, &mut sink)
+        } else {
+            let mut sink = MessageSink::<P, false> { engine, table, paths, limits, attributes, deliver, out };
+            reader.read(xml, limits, &mut sink)
         }
     }
 
-    fn has(&self, item: u32) -> bool {
-        self.item_stamp[item as usize] == self.message
+    fn is_overworked(&self, engine: &Engine) -> bool {
+        PathMatcher::is_overworked(self, &engine.index)
     }
 
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        for &p in &self.paths {
-            index.subs(p, |item| {
-                if std::mem::replace(&mut self.item_stamp[item as usize], self.message) != self.message {
-                    out.push(item);
-                }
-            });
-        }
-    }
-}
-
-struct NfaPaths<'a> {
-    run: &'a mut nfa::Run,
-    nfa: &'a Nfa,
-    found: &'a mut Found,
-}
-
-impl PathMatcher for NfaPaths<'_> {
-    fn begin(&mut self, index: &PathIndex) {
-        self.run.reset(self.nfa);
-        self.found.begin(index);
-    }
-    fn open(&mut self, index: &PathIndex, sym: Sym) {
-        self.run.open(self.nfa, &index.names, sym, |p| self.found.add(p));
-    }
-    fn close(&mut self) {
-        self.run.close();
-    }
-    fn wants_values(&self) -> bool {
-        self.run.wants_values(self.nfa)
-    }
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        self.found.deliver(index, out);
-    }
-    fn has(&self, item: u32) -> bool {
-        self.found.has(item)
-    }
-}
-
-struct FsmPaths<'a> {
-    run: &'a mut fsm::Run,
-    fsms: &'a Fsms,
-    found: &'a mut Found,
-}
-
-impl PathMatcher for FsmPaths<'_> {
-    fn begin(&mut self, index: &PathIndex) {
-        self.run.reset();
-        self.found.begin(index);
-    }
-    fn open(&mut self, index: &PathIndex, sym: Sym) {
-        self.run.open(self.fsms, &index.names, sym, |p| self.found.add(p));
-    }
-    fn close(&mut self) {
-        self.run.close();
-    }
-    fn wants_values(&self) -> bool {
-        self.run.wants_values()
-    }
-    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        self.found.deliver(index, out);
-    }
-    fn has(&self, item: u32) -> bool {
-        self.found.has(item)
+    fn cache(&self) -> (usize, usize) {
+        PathMatcher::cache(self)
     }
 }
 

@@ -6,7 +6,7 @@
 //! file, however made, opens to an engine that contradicts itself: every number is checked once, and no derived pointer
 //! is ever read.
 
-use crate::engine::{Engine, Mode, Number};
+use crate::engine::{Engine, Number};
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
@@ -168,9 +168,9 @@ impl Engine {
         out.words(blocks);
     }
 
-    pub fn open(data: Arc<dyn Held>, mode: Mode, cache_bytes: usize, fuel: u32) -> Read<Engine> {
+    pub fn open(data: Arc<dyn Held>, cache_bytes: usize) -> Read<Engine> {
         let mut file = Reader(data.bytes());
-        let mut engine = Engine::new(mode, cache_bytes, fuel);
+        let mut engine = Engine::new(cache_bytes);
         let names = open_names(&mut file)?;
         engine.constants = Constants::open(file.bytes()?, &file.words()?, file.longs()?)?;
         let paths = Paths::open(&mut file)?;
@@ -275,11 +275,6 @@ impl Engine {
             return Err("subscriptions without a path");
         }
         self.uses_attributes |= paths.steps.iter().any(|s| names::is_attribute(s.test()));
-        match self.mode() {
-            Mode::Trie => {}
-            Mode::Nfa => paths.each(|id, path| self.nfa.insert(path, id)),
-            Mode::FsmPerQuery => paths.each(|id, path| self.fsms.insert(path, id)),
-        }
         let names = std::mem::take(&mut self.index.names);
         self.index = PathIndex::open(names, paths.steps, &paths.lens, paths.items, &paths.counts);
         Ok(())
@@ -394,14 +389,6 @@ impl Paths {
             Ok(())
         } else {
             Err("paths without subscriptions")
-        }
-    }
-
-    fn each(&self, mut f: impl FnMut(u32, &[Step])) {
-        let mut at = 0;
-        for (id, &len) in self.lens.iter().enumerate() {
-            f(id as u32, &self.steps[at..at + len as usize]);
-            at += len as usize;
         }
     }
 }

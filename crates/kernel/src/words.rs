@@ -23,7 +23,8 @@ unsafe impl Held for Vec<u8> {
 pub struct Words {
     start: *const u32,
     len: usize,
-    owner: Owner,
+    /// Keeps the words where they are.
+    _owner: Owner,
 }
 
 #[derive(Clone)]
@@ -45,7 +46,7 @@ impl Default for Words {
 impl Words {
     fn own(words: Vec<u32>) -> Words {
         let words: Arc<[u32]> = words.into();
-        Words { start: words.as_ptr(), len: words.len(), owner: Owner::Own { _words: words } }
+        Words { start: words.as_ptr(), len: words.len(), _owner: Owner::Own { _words: words } }
     }
 
     /// The little-endian words at a range of the bytes; None if it has none such.
@@ -56,12 +57,7 @@ impl Words {
         if cfg!(target_endian = "big") || !before.is_empty() || !after.is_empty() {
             return Some(Words::own(raw.as_chunks().0.iter().map(|&w| u32::from_le_bytes(w)).collect()));
         }
-        Some(Words { start: inside.as_ptr(), len: words, owner: Owner::Held { _bytes: bytes.clone() } })
-    }
-
-    /// They lie where they lay in the file.
-    pub fn is_in_place(&self) -> bool {
-        matches!(self.owner, Owner::Held { .. })
+        Some(Words { start: inside.as_ptr(), len: words, _owner: Owner::Held { _bytes: bytes.clone() } })
     }
 }
 

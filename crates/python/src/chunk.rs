@@ -10,11 +10,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Arc, Mutex, PoisonError};
+use twigcast_kernel as kernel;
 use twigcast_kernel::chunk::chunker::{self, Keep, Manner};
 use twigcast_kernel::chunk::pieces;
-use twigcast_kernel::matcher;
-use twigcast_kernel::names::{Names, ANY};
 use twigcast_kernel::xml::{Sink, Stream, Tag};
+use twigcast_kernel::{Names, ANY};
 
 /// Counts elements.
 #[derive(Default)]
@@ -228,7 +228,7 @@ pub struct Units {
     engine: Py<Engine>,
     units: Vec<Keep>,
     /// What threads have done with: each that matches takes one and gives it back.
-    idle: Mutex<Vec<matcher::Units>>,
+    idle: Mutex<Vec<kernel::Units>>,
     /// By number: it is not looked for any more.
     found: Mutex<Vec<bool>>,
 }
@@ -274,7 +274,7 @@ impl Units {
         Ok(py.detach(|| {
             let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let taken = idle().pop();
-            let mut units = taken.unwrap_or_else(|| matcher::Units::new(self.units.clone()));
+            let mut units = taken.unwrap_or_else(|| kernel::Units::new(self.units.clone()));
             units.begin(free, &self.found.lock().unwrap_or_else(PoisonError::into_inner));
             let mut out = vec![];
             let read =

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyList, PyString};
-use twigcast_kernel::engine::Engine as Kernel;
-use twigcast_kernel::shapes::program::Slot;
+use twigcast_kernel::shapes::Slot;
+use twigcast_kernel::Engine as Kernel;
 
 /// A constant of a subscription.
 pub(crate) enum Constant {

@@ -15,22 +15,23 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use twigcast_kernel::engine::{Engine as Kernel, Mode, CACHE_BYTES, FUEL};
-use twigcast_kernel::group::Group;
-use twigcast_kernel::matcher::Matcher;
-use twigcast_kernel::output::results::{Results, MOST_BYTES};
-use twigcast_kernel::paths::Step;
-use twigcast_kernel::shapes::program::Slot;
-use twigcast_kernel::shapes::select::Form;
-use twigcast_kernel::shapes::store::{Access, Shape};
-use twigcast_kernel::words::Held;
+use twigcast_kernel::output::{Results, MOST_BYTES};
+use twigcast_kernel::shapes::Form;
+use twigcast_kernel::shapes::Slot;
+use twigcast_kernel::shapes::{Access, Shape};
 use twigcast_kernel::xml::{Limits, XmlError};
+use twigcast_kernel::Group;
+use twigcast_kernel::Held;
+use twigcast_kernel::Matcher;
+use twigcast_kernel::Step;
+use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 pub struct Engine {
     kernel: RwLock<Kernel>,
     /// Changed since it was last settled.
     dirty: AtomicBool,
+    make_matcher: fn(&Kernel) -> Matcher,
     /// Matchers not in use: each thread that matches takes one and gives it back.
     idle: Mutex<Vec<Matcher>>,
     pool: Arc<Pool>,
@@ -43,11 +44,6 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
 }
 
-fn mode_of(name: &str) -> PyResult<Mode> {
-    let mode = Mode::ALL.iter().find(|(known, _)| *known == name);
-    mode.map(|m| m.1).ok_or_else(|| PyValueError::new_err(format!("unknown mode {name}")))
-}
-
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
 
@@ -55,11 +51,12 @@ fn accesses(ways: Ways) -> Vec<Access> {
     ways.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
 }
 
-impl From<Kernel> for Engine {
-    fn from(kernel: Kernel) -> Engine {
+impl Engine {
+    pub(crate) fn with_matchers(kernel: Kernel, make_matcher: fn(&Kernel) -> Matcher) -> Engine {
         Engine {
             kernel: RwLock::new(kernel),
             dirty: AtomicBool::new(true),
+            make_matcher,
             idle: Mutex::new(vec![]),
             pool: Arc::default(),
         }
@@ -69,9 +66,9 @@ impl From<Kernel> for Engine {
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
-    fn new(mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
-        Ok(Engine::from(Kernel::new(mode_of(mode)?, cache_bytes, fuel)))
+    #[pyo3(signature = (cache_bytes=CACHE_BYTES))]
+    fn new(cache_bytes: usize) -> Engine {
+        Engine::with_matchers(Kernel::new(cache_bytes), Matcher::new)
     }
 
     /// Whether no thread is using it. In a forked child, what another thread was using stays locked for ever.
@@ -79,26 +76,16 @@ impl Engine {
         is_free(self.kernel.try_write()) && is_free(self.idle.try_lock())
     }
 
-    /// An engine from what `save` gave, as an Arrow array of bytes.
+    /// Opens an engine from what `save` gave, as an Arrow array of bytes.
     #[staticmethod]
-    #[pyo3(signature = (data, mode="trie", cache_bytes=CACHE_BYTES, fuel=FUEL))]
-    fn open(py: Python<'_>, data: &Bound<'_, PyAny>, mode: &str, cache_bytes: usize, fuel: u32) -> PyResult<Engine> {
-        let (data, mode) = (import(data)?, mode_of(mode)?);
-        let bytes =
-            data.as_any().downcast_ref::<UInt8Array>().ok_or_else(|| PyTypeError::new_err("bytes are needed"))?;
-        let held = Arc::new(Bytes(bytes.clone()));
-        let kernel = py.detach(|| Kernel::open(held, mode, cache_bytes, fuel));
-        kernel.map(Engine::from).map_err(PyValueError::new_err)
+    #[pyo3(signature = (data, cache_bytes=CACHE_BYTES))]
+    fn open(py: Python<'_>, data: &Bound<'_, PyAny>, cache_bytes: usize) -> PyResult<Engine> {
+        Ok(Engine::with_matchers(open(py, data, cache_bytes)?, Matcher::new))
     }
 
     /// All there is to know about the subscriptions, as an Arrow array of bytes.
     fn save(&self, py: Python<'_>) -> ArrowData {
         export(py.detach(|| Arc::new(UInt8Array::from(self.read().save()))))
-    }
-
-    #[staticmethod]
-    fn modes() -> Vec<&'static str> {
-        Mode::ALL.iter().map(|m| m.0).collect()
     }
 
     /// The symbol of a name test; `local` is None for any name in the namespace.
@@ -349,6 +336,14 @@ impl Engine {
     }
 }
 
+/// Opens a kernel engine from what `save` gave, as an Arrow array of bytes.
+pub(crate) fn open(py: Python<'_>, data: &Bound<'_, PyAny>, cache_bytes: usize) -> PyResult<Kernel> {
+    let data = import(data)?;
+    let bytes = data.as_any().downcast_ref::<UInt8Array>().ok_or_else(|| PyTypeError::new_err("bytes are needed"))?;
+    let held = Arc::new(Bytes(bytes.clone()));
+    py.detach(|| Kernel::open(held, cache_bytes)).map_err(PyValueError::new_err)
+}
+
 /// A mapped file, or a part of it.
 struct Bytes(UInt8Array);
 
@@ -388,7 +383,7 @@ impl Engine {
         }
         let kernel = self.read();
         let idle = self.idle().pop();
-        let mut matcher = idle.unwrap_or_else(|| Matcher::new(&kernel));
+        let mut matcher = idle.unwrap_or_else(|| (self.make_matcher)(&kernel));
         let result = f(&kernel, &mut matcher);
         let overworked = matcher.is_overworked(&kernel);
         self.idle().push(matcher);

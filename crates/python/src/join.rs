@@ -16,11 +16,11 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::engine::{Correlator as Kernel, Input, Settings};
-use twigcast_kernel::join::query::{Body, Comparison, Place, Tie};
-use twigcast_kernel::join::results::Results;
+use twigcast_kernel::join::Results;
 use twigcast_kernel::join::Time;
-use twigcast_kernel::shapes::program::Op;
+use twigcast_kernel::join::{Body, Comparison, Place, Tie};
+use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
+use twigcast_kernel::shapes::Op;
 use twigcast_kernel::xml::Limits;
 
 #[pyclass(frozen, module = "twigcast._kernel")]

@@ -7,6 +7,7 @@ mod constants;
 mod engine;
 mod join;
 mod locks;
+mod papers;
 mod pool;
 mod results;
 mod rows;
@@ -25,6 +26,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Units>()?;
     m.add_class::<join::Correlator>()?;
     m.add_class::<join::Text>()?;
+    papers::register(m)?;
     shred::register(m)?;
     xml::register(m)?;
     Ok(())

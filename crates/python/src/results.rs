@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;
 use std::sync::Arc;
-use twigcast_kernel::output::results::Results;
-use twigcast_kernel::output::share::Cut;
-use twigcast_kernel::shapes::select::Form;
+use twigcast_kernel::output::Cut;
+use twigcast_kernel::output::Results;
+use twigcast_kernel::shapes::Form;
 
 /// A match: number, nodes, fragments, and why these are not all, if they are not.
 pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>);

@@ -13,9 +13,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::branches::{meet, Binding};
-use twigcast_kernel::paths::Step;
-use twigcast_kernel::shred::{Shredder as Kernel, Shreds};
+use twigcast_kernel::Step;
+use twigcast_kernel::{meet, Binding};
+use twigcast_kernel::{Shredder as Kernel, Shreds};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]

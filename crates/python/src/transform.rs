@@ -12,12 +12,12 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use twigcast_kernel::output::fragment::Under;
-use twigcast_kernel::output::results::MOST_BYTES;
-use twigcast_kernel::output::share::Cut;
-use twigcast_kernel::transform::engine::{GroupColumns, Output, Transformer, Transforms as Kernel};
-use twigcast_kernel::transform::factory::{Bound as Pair, Expr, Key, Making, Piece, Start, Template};
-use twigcast_kernel::transform::plans::profile::KINDS;
+use twigcast_kernel::output::Cut;
+use twigcast_kernel::output::Under;
+use twigcast_kernel::output::MOST_BYTES;
+use twigcast_kernel::transform::{Bound as Pair, Expr, Key, Making, Piece, Start, Template};
+use twigcast_kernel::transform::{Output, Transformer, Transforms as Kernel};
+use twigcast_kernel::xml::XmlError;
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]
@@ -28,11 +28,9 @@ pub struct Transforms {
 
 /// Subscriptions, the places of their new messages in the list of these, why some of the messages are not there, and why
 /// the message was refused if it was.
-type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Cuts, Option<Error>);
+pub(crate) type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Cuts, Option<Error>);
 /// New messages that were left out, by their places, and why.
 type Cuts = Vec<(u32, &'static str)>;
-/// Per plan its subscriptions and groups; per group the bound node and the lists.
-type Grouped = Vec<(Vec<u32>, Vec<(u32, Vec<Vec<u32>>)>)>;
 
 #[pymethods]
 impl Transforms {
@@ -73,30 +71,6 @@ impl Transforms {
         .map_err(PyValueError::new_err)
     }
 
-    /// Adds a transform as a plan of the broker paper's: its operators as codes, and the program that they speak of. A
-    /// shared one has operators in common with others, else it runs on its own.
-    #[allow(clippy::too_many_arguments)]
-    fn add_plan(
-        &self,
-        py: Python<'_>,
-        number: u32,
-        codes: Vec<u32>,
-        program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
-        making: &Bound<'_, PyTuple>,
-        shared: bool,
-    ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        let making = self::making(making)?;
-        py.detach(|| {
-            self.write(|k| {
-                let row = row(k, constants);
-                k.add_plan(number, &codes, (&program, &row), making, shared)
-            })
-        })
-        .map_err(PyValueError::new_err)
-    }
-
     fn remove(&self, py: Python<'_>, number: u32) -> PyResult<()> {
         let removed = py.detach(|| self.write(|k| k.remove(number)));
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(number))
@@ -109,11 +83,7 @@ impl Transforms {
         let limits = self::limits(limits)?;
         let mut out = Output::default();
         let done = py.detach(|| self.with(|k, t| t.transform(k, xml, &limits, &mut out)));
-        let from = |i: usize| if i == 0 { 0 } else { out.ends[i - 1] as usize };
-        let payload = |i: usize| PyBytes::new(py, &out.bytes[from(i)..out.ends[i] as usize]).unbind();
-        let payloads = (0..out.ends.len()).map(payload).collect();
-        let cuts = cuts(&out);
-        Ok((out.subs, out.payload_of, payloads, cuts, done.err().map(error)))
+        Ok(made(py, out, done))
     }
 
     /// As `transform_one` for a column from row `start` on, until there are `max_bytes`: a struct array (matches: list of
@@ -194,103 +164,9 @@ impl Transforms {
         })))
     }
 
-    /// The groupSequence-listSequence format: what new messages would be made of.
-    #[pyo3(signature = (xml, limits=None))]
-    fn groups_one(
-        &self,
-        py: Python<'_>,
-        xml: &[u8],
-        limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Grouped, Option<Error>)> {
-        let limits = self::limits(limits)?;
-        Ok(py.detach(|| {
-            let mut out = GroupColumns::default();
-            self.with(|k, t| {
-                let done = t.groups(k, xml, &limits, &mut out);
-                let (mut group, mut list, mut node) = (0, 0, 0);
-                let each = |i: usize| {
-                    let groups = (group..out.group_ends[i] as usize).map(|g| {
-                        let lists = (0..out.returns[i]).map(|_| {
-                            let nodes = out.nodes[node..out.list_ends[list] as usize].to_vec();
-                            (node, list) = (out.list_ends[list] as usize, list + 1);
-                            nodes
-                        });
-                        (out.bound[g], lists.collect())
-                    });
-                    let groups = groups.collect();
-                    group = out.group_ends[i] as usize;
-                    (k.subs_of(out.plans[i]), groups)
-                };
-                ((0..out.group_ends.len()).map(each).collect(), done.err().map(error))
-            })
-        }))
-    }
-
-    /// Goes through a column and counts: plans that bind something, groups, nodes in lists. For benchmarks; with
-    /// `what` "read" the messages are only read.
-    fn count_column(
-        &self,
-        py: Python<'_>,
-        column: &Bound<'_, PyAny>,
-        what: &str,
-        limits: &Bound<'_, PyDict>,
-    ) -> PyResult<(usize, usize, usize)> {
-        let limits = self::limits(Some(limits))?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
-        let only_read = what == "read";
-        Ok(py.detach(|| {
-            let (mut counts, mut out) = ((0, 0, 0), GroupColumns::default());
-            self.each_row(&rows, 0, |k, t, xml| {
-                let done = if only_read { t.read(k, xml, &limits) } else { t.groups(k, xml, &limits, &mut out) };
-                drop(done);
-                counts.0 += out.group_ends.len();
-                counts.1 += out.bound.len();
-                counts.2 += out.nodes.len();
-                out.clear();
-                true
-            });
-            counts
-        }))
-    }
-
-    /// What the operators of plans cost over a column, by their kinds: runs, tuples taken, nanoseconds.
-    fn profile_column<'p>(
-        &self,
-        py: Python<'p>,
-        column: &Bound<'p, PyAny>,
-        limits: &Bound<'p, PyDict>,
-    ) -> PyResult<Bound<'p, PyDict>> {
-        let limits = self::limits(Some(limits))?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
-        let costs = py.detach(|| {
-            let mut out = GroupColumns::default();
-            self.with(|k, t| {
-                *t.profile() = Default::default();
-                t.profile().is_on = true;
-                for row in 0..rows.len() {
-                    drop(t.groups(k, rows.get(row).unwrap_or_default(), &limits, &mut out));
-                    out.clear();
-                }
-                std::mem::take(t.profile()).costs
-            })
-        });
-        let found = PyDict::new(py);
-        for (kind, cost) in KINDS.iter().zip(costs) {
-            found.set_item(kind, (cost.runs, cost.tuples, cost.nanos))?;
-        }
-        Ok(found)
-    }
-
     /// Subscriptions; distinct plans, classes, bindings and relative paths.
     fn stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
         py.detach(|| self.read(|k| (k.set.len(), k.set.distinct())))
-    }
-
-    /// Subscriptions that are plans of the paper's; joins, outputs of joins, group-bys and results of the shared ones.
-    fn plan_stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
-        py.detach(|| self.read(|k| (k.plans.len(), k.plans.sharing.counts())))
     }
 }
 
@@ -299,7 +175,7 @@ impl Transforms {
         f(&mut self.kernel.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn read<T>(&self, f: impl FnOnce(&Kernel) -> T) -> T {
+    pub(crate) fn read<T>(&self, f: impl FnOnce(&Kernel) -> T) -> T {
         f(&self.kernel.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -332,13 +208,22 @@ impl Transforms {
     }
 }
 
+/// Returns the new messages of one message.
+pub(crate) fn made(py: Python<'_>, out: Output, done: Result<(), XmlError>) -> Made {
+    let from = |i: usize| if i == 0 { 0 } else { out.ends[i - 1] as usize };
+    let payload = |i: usize| PyBytes::new(py, &out.bytes[from(i)..out.ends[i] as usize]).unbind();
+    let payloads = (0..out.ends.len()).map(payload).collect();
+    let cuts = cuts(&out);
+    (out.subs, out.payload_of, payloads, cuts, done.err().map(error))
+}
+
 fn cuts(out: &Output) -> Cuts {
     let cut = |(place, cut): (usize, &Option<Cut>)| cut.map(|cut| (place as u32, cut.code()));
     out.cuts.iter().enumerate().filter_map(cut).collect()
 }
 
 /// Constants as rows hold them.
-fn row(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
+pub(crate) fn row(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
     let number_of = |c| match c {
         Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
         Constant::Number(x) => x,
@@ -347,7 +232,7 @@ fn row(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
 }
 
 /// (sort keys, before, pieces, after)
-fn making(value: &Bound<'_, PyTuple>) -> PyResult<Making> {
+pub(crate) fn making(value: &Bound<'_, PyTuple>) -> PyResult<Making> {
     let part = |i| value.get_item(i);
     let order = part(0)?.cast::<PyList>()?.iter().map(|k| key(&k)).collect::<PyResult<_>>()?;
     let pieces = part(2)?.cast::<PyList>()?.iter().map(|p| piece(&p)).collect::<PyResult<_>>()?;

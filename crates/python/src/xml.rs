@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use twigcast_kernel::output::places::places as start_places;
-use twigcast_kernel::output::plain::plain as plain_form;
-use twigcast_kernel::transform::elements::Elements;
+use twigcast_kernel::output::places as start_places;
+use twigcast_kernel::output::plain as plain_form;
+use twigcast_kernel::transform::Elements;
 use twigcast_kernel::xml::{
     decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Stream, Tag, Text, XmlError, CODES,
 };

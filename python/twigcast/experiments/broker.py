@@ -101,11 +101,13 @@ def workload(name: str, documents: int, max_value: int = 10) -> Workload:
 
 
 class Engine:
-    """Plans in a kernel of their own. Equal plans run once only if ``unique`` says so."""
+    """Plans, or transforms as Twigcast evaluates them. Equal plans run once only if ``unique`` says so."""
 
     def __init__(self, column: pa.Array, *, unique: bool = False) -> None:
-        self.kernel = _kernel.Transforms()
-        self.codes = StepCodes(self.kernel)
+        self._plans = _kernel.papers.Plans()
+        self._default = _kernel.Transforms()
+        self._counter: _kernel.papers.Plans | _kernel.papers.GroupCounter = self._plans
+        self.codes = StepCodes(self._plans)
         self.column = column
         self.plans = 0
         self.empty = 0
@@ -124,18 +126,21 @@ class Engine:
             if key in self._seen:
                 return
             self._seen.add(key)
-        self.kernel.add_plan(self.plans, p.codes, p.program, p.constants, p.making, shared)
+        self._plans.add(self.plans, p.codes, p.program, p.constants, p.making, shared)
         self.plans += 1
 
     def add_default(self, transform: Transform) -> None:
-        """Add a transform as Twigcast does by default, which is not by plans."""
+        """Add a transform as Twigcast evaluates it. An engine has only these, or only plans."""
+        if self._counter is self._plans:
+            self._counter = _kernel.papers.GroupCounter(self._default)
+            self.codes = StepCodes(self._default)
         e = encoded(transform, self.codes.__getitem__)
-        self.kernel.add(self.plans, e.program, e.constants, e.making)
+        self._default.add(self.plans, e.program, e.constants, e.making)
         self.plans += 1
 
     def prepare(self) -> tuple[float, float]:
         """Let the kernel learn the paths of the documents, and return groups and matches per document."""
-        matches, groups, _ = self.kernel.count_column(self.column, "groups", _LIMITS)
+        matches, groups, _ = self._counter.count_column(self.column, "groups", _LIMITS)
         return groups / len(self.column), matches / len(self.column)
 
     def milliseconds(self) -> float:
@@ -144,12 +149,12 @@ class Engine:
 
     def _seconds(self, what: str) -> float:
         began = thread_time()
-        self.kernel.count_column(self.column, what, _LIMITS)
+        self._counter.count_column(self.column, what, _LIMITS)
         return thread_time() - began
 
     def costs(self, columns: Mapping[str, tuple[str, ...]]) -> list[float]:
         """Return milliseconds per document by column, each of some kinds of operators, with the profiler on."""
-        found = self.kernel.profile_column(self.column, _LIMITS)
+        found = self._plans.profile_column(self.column, _LIMITS)
         return [sum(found[kind][2] for kind in kinds) / 1e6 / len(self.column) for kinds in columns.values()]
 
 

@@ -31,6 +31,7 @@ from twigcast.transform.budget import Budget, TooCostly
 from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.options import PlanOptions
+from twigcast.transform.plan.transforms import PlannedTransforms
 from twigcast.transform.render import TooLong, render
 from twigcast.transform.saved import Kept, Opening, saved
 from twigcast.transform.templates import Prepared
@@ -84,7 +85,7 @@ class Deliveries:
     def __init__(
         self, options: PlanOptions, transform_of: Callable[[int], Transform], filters: Callable[[], Filters]
     ) -> None:
-        self.fast = Transforms(options)
+        self.fast = Transforms() if options.own else PlannedTransforms(options)
         self._transform_of = transform_of
         self._make_filters = filters
         self._filters: Filters | None = None
@@ -117,7 +118,7 @@ class Deliveries:
             self.fast.put(number, prepared.encoded)
             self._kept[number] = Kept(prepared)
             return True
-        if self.fast.options.own or prepared.transform is None:
+        if not isinstance(self.fast, PlannedTransforms) or prepared.transform is None:
             return False
         try:
             self.fast.add(number, prepared.transform)

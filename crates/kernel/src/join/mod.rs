@@ -14,18 +14,22 @@
 //! to messages to queries: what a message costs depends on the earlier messages that share a value with it and on the
 //! queries that these satisfy, not on how many queries or templates there are.
 
-pub mod chain;
-pub mod deep;
-pub mod engine;
-pub mod index;
-pub mod order;
-pub mod probe;
-pub mod query;
-pub mod results;
-pub mod solve;
-pub mod state;
-pub mod values;
-pub mod witness;
+pub(crate) mod chain;
+pub(crate) mod deep;
+pub(crate) mod engine;
+pub(crate) mod index;
+pub(crate) mod order;
+pub(crate) mod probe;
+pub(crate) mod query;
+pub(crate) mod results;
+pub(crate) mod solve;
+pub(crate) mod state;
+pub(crate) mod values;
+pub(crate) mod witness;
+
+pub use engine::{Correlator, Input, Settings};
+pub use query::{Body, Comparison, Place, Tie};
+pub use results::Results;
 
 /// Event time, in whatever unit the caller has.
 pub type Time = i64;

@@ -5,9 +5,10 @@
 //! ([`watch`](super::watch)), and closely, by reading them again, if they may match.
 
 use super::watch::Watch;
-use super::{Deliver, Matcher, MessageSink, PathMatcher};
+use super::{Deliver, Matcher, MessageSink};
 use crate::chunk::automaton::{Automaton, Keep, StateId};
 use crate::engine::Engine;
+use crate::paths::PathMatcher;
 use crate::xml::{Attr, Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
 /// What lies between units is matched when there is this much of it.

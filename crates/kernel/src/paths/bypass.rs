@@ -22,10 +22,6 @@ pub struct Bypass {
 }
 
 impl Bypass {
-    pub fn is_active(&self) -> bool {
-        !self.marks.is_empty()
-    }
-
     pub fn clear(&mut self) {
         self.truncate_loops(0);
         self.plain.clear();

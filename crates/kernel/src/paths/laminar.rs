@@ -86,10 +86,6 @@ impl Laminar {
         self.perm.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.perm.is_empty()
-    }
-
     /// `NONE` for a subscription that has no position.
     #[inline(always)]
     pub fn position(&self, sub: u32) -> u32 {

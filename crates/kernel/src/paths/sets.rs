@@ -87,14 +87,6 @@ impl Sets {
         &self.entries[x.d0 as usize..x.d1 as usize]
     }
 
-    pub fn len(&self) -> usize {
-        self.sets.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.sets.len() <= 1
-    }
-
     /// The group that a set leads to on a symbol.
     #[inline]
     pub fn step(&mut self, segment: &Segment, s: SetId, input: &Input) -> SetId {

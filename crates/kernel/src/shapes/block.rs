@@ -169,10 +169,6 @@ impl Column<'_> {
             Column::Decimals(Decimals { words, .. }) | Column::Strings(words) => words.len(),
         }
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]

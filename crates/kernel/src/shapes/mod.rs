@@ -6,21 +6,25 @@
 //! what to evaluate. [`necessary`] tells what cannot hold, without the table. [`search`] evaluates one pattern alone, and
 //! [`select`] finds the nodes that a matched subscription asks for.
 
-pub mod bitset;
-pub mod block;
-pub mod bounds;
-pub mod candidates;
-pub mod climb;
-pub mod columns;
-pub mod decimals;
-pub mod expr;
-pub mod necessary;
-pub mod nodes;
-pub mod pending;
-pub mod program;
-pub mod rows;
-pub mod search;
-pub mod select;
-pub mod shared;
-pub mod star;
-pub mod store;
+pub(crate) mod bitset;
+pub(crate) mod block;
+pub(crate) mod bounds;
+pub(crate) mod candidates;
+pub(crate) mod climb;
+pub(crate) mod columns;
+pub(crate) mod decimals;
+pub(crate) mod expr;
+pub(crate) mod necessary;
+pub(crate) mod nodes;
+pub(crate) mod pending;
+pub(crate) mod program;
+pub(crate) mod rows;
+pub(crate) mod search;
+pub(crate) mod select;
+pub(crate) mod shared;
+pub(crate) mod star;
+pub(crate) mod store;
+
+pub use program::{Op, Slot};
+pub use select::Form;
+pub use store::{Access, Shape};

@@ -4,8 +4,6 @@
 
 use super::factory::{Factory, Making, Returned, TooLong};
 use super::paths::Refused;
-use super::plans;
-use super::plans::profile::Profile;
 use super::run::{OfPlan, Runner};
 use super::set::Set;
 use crate::names::{Names, COMMENT, INSTRUCTION};
@@ -21,13 +19,17 @@ pub struct Transforms {
     names: Names,
     constants: Constants,
     pub set: Set,
-    /// Those that run as the paper's plans.
-    pub plans: plans::set::Set,
 }
 
 impl Transforms {
     pub fn names_mut(&mut self) -> &mut Names {
         &mut self.names
+    }
+
+    /// Returns what programs are decoded with: the names, and how many string constants there are.
+    #[cfg(feature = "internals")]
+    pub fn known(&self) -> (&Names, usize) {
+        (&self.names, self.constants.len())
     }
 
     /// The number of a string constant, as rows hold it.
@@ -40,31 +42,9 @@ impl Transforms {
         self.set.add(sub, words, row, making, &self.names, self.constants.len())
     }
 
-    /// Adds a subscription as one of the paper's plans: see `plans::set::Set::add`.
-    pub fn add_plan(
-        &mut self,
-        sub: u32,
-        codes: &[u32],
-        (words, row): (&[u32], &[f64]),
-        making: Making,
-        shared: bool,
-    ) -> Result<(), &'static str> {
-        let known = (&self.names, self.constants.len());
-        self.plans.add(sub, codes, words, row, making, shared, known)
-    }
-
-    /// Whose a plan is.
-    pub fn subs_of(&self, plan: PlanRef) -> Vec<u32> {
-        match plan {
-            PlanRef::Own(id) => self.set.plan(id).subs.clone(),
-            PlanRef::Single(sub) => vec![sub],
-            PlanRef::Shared(id) => self.plans.sharing.result(id).subs.clone(),
-        }
-    }
-
     /// False if there is no such subscription.
     pub fn remove(&mut self, sub: u32) -> bool {
-        self.set.remove(sub) || self.plans.remove(sub)
+        self.set.remove(sub)
     }
 }
 
@@ -121,43 +101,25 @@ enum Shares {
     Nothing,
 }
 
-/// A plan, by its number. Whose it is, only those ask who need it: with very many plans it is memory they wait for.
-#[derive(Clone, Copy, Debug)]
-pub enum PlanRef {
-    Own(u32),
-    /// Of the paper's plans: one that runs for a subscription alone, or a result of those that share.
-    Single(u32),
-    Shared(u32),
-}
+/// Called for each plan that binds nodes of a message: the subscriptions of the plan, what is made of its groups, the bound
+/// nodes in document order, and their lists.
+pub type Found<'f> = dyn FnMut(&[u32], &Making, &[NodeIx], &mut dyn Returned<'_>) + 'f;
 
-/// The groupSequence-listSequence format: per plan its groups, per group the bound node and a list for each return.
-#[derive(Default)]
-pub struct GroupColumns {
-    pub plans: Vec<PlanRef>,
-    /// How many lists a group of theirs has.
-    pub returns: Vec<u32>,
-    /// Ends of the plans' groups in `bound`.
-    pub group_ends: Vec<u32>,
-    pub bound: Vec<NodeIx>,
-    /// Ends of the lists in `nodes`, return after return, group after group.
-    pub list_ends: Vec<u32>,
-    pub nodes: Vec<NodeIx>,
-}
-
-impl GroupColumns {
-    fn begin(&mut self, plan: PlanRef, returns: usize) {
-        self.plans.push(plan);
-        self.returns.push(returns as u32);
+/// Appends the new messages of one message to `out`, within its budget; on an error nothing is appended. `find` calls what
+/// it is given for each plan; it is called again where the plans want more than the budget.
+pub fn make(
+    factory: &mut Factory,
+    limits: &Limits,
+    out: &mut Output,
+    find: impl FnMut(&mut Found<'_>) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    factory.begin();
+    let before = out.mark();
+    let done = Maker { limits, factory, before, out, shares: Shares::All }.make_all(find);
+    if done.is_err() {
+        out.truncate(before);
     }
-
-    pub fn clear(&mut self) {
-        self.plans.clear();
-        self.returns.clear();
-        self.group_ends.clear();
-        self.bound.clear();
-        self.list_ends.clear();
-        self.nodes.clear();
-    }
+    done
 }
 
 /// Makes the new messages of one message.
@@ -175,22 +137,23 @@ impl Maker<'_> {
         (results.min(MOST_NODES as u64), bytes.min(MOST_BYTES as u64))
     }
 
+    fn make_all(&mut self, mut find: impl FnMut(&mut Found<'_>) -> Result<(), Refused>) -> Result<(), Refused> {
+        if self.run(&mut find)? {
+            return Ok(());
+        }
+        // it is more than the budget: once more to see who wants how much, and again to give that out
+        self.out.truncate(self.before);
+        self.shares = Shares::Counted(vec![]);
+        self.run(&mut find)?;
+        self.divide();
+        self.run(&mut find)?;
+        Ok(())
+    }
+
     /// Makes what all transforms ask for. False if it became more than the budget: then not all is there.
-    fn run(
-        &mut self,
-        transforms: &Transforms,
-        message: Message<'_>,
-        runner: &mut Runner,
-        plans: &mut plans::run::Runner,
-    ) -> Result<bool, Refused> {
+    fn run(&mut self, find: &mut impl FnMut(&mut Found<'_>) -> Result<(), Refused>) -> Result<bool, Refused> {
         let mut fits = true;
-        runner.run(&transforms.set, message, |id, returns, bound, lists| {
-            let plan = transforms.set.plan(id);
-            fits = fits && self.make(&plan.subs, &plan.making, bound, &mut OfPlan { returns, lists });
-        })?;
-        plans.run(&transforms.plans, message, &mut |whom, bound, lists| {
-            fits = fits && self.make(whom.subs, whom.making, bound, lists);
-        })?;
+        find(&mut |subs, making, bound, lists| fits = fits && self.make(subs, making, bound, lists))?;
         Ok(fits)
     }
 
@@ -239,7 +202,6 @@ pub struct Transformer {
     reader: Reader,
     nodes: Nodes,
     runner: Runner,
-    plans: plans::run::Runner,
     factory: Factory,
 }
 
@@ -252,26 +214,15 @@ impl Transformer {
         limits: &Limits,
         out: &mut Output,
     ) -> Result<(), XmlError> {
-        let before = out.mark();
-        let (runner, plans, factory) = (&mut self.runner, &mut self.plans, &mut self.factory);
-        let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            factory.begin();
-            let mut maker = Maker { limits, factory: &mut *factory, before, out: &mut *out, shares: Shares::All };
-            if maker.run(transforms, message, runner, plans)? {
-                return Ok(());
-            }
-            // it is more than the budget: once more to see who wants how much, and again to give that out
-            maker.out.truncate(before);
-            maker.shares = Shares::Counted(vec![]);
-            maker.run(transforms, message, runner, plans)?;
-            maker.divide();
-            maker.run(transforms, message, runner, plans)?;
-            Ok(())
-        });
-        if done.is_err() {
-            out.truncate(before);
-        }
-        done
+        let (runner, factory) = (&mut self.runner, &mut self.factory);
+        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
+            make(factory, limits, out, |found| {
+                runner.run(&transforms.set, message, |id, returns, bound, lists| {
+                    let plan = transforms.set.plan(id);
+                    found(&plan.subs, &plan.making, bound, &mut OfPlan { returns, lists });
+                })
+            })
+        })
     }
 
     /// Appends the subscriptions that make something of the message.
@@ -283,65 +234,19 @@ impl Transformer {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let before = out.len();
-        let (runner, plans) = (&mut self.runner, &mut self.plans);
+        let runner = &mut self.runner;
         let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))?;
-            plans.run(&transforms.plans, message, &mut |whom, _, _| out.extend_from_slice(whom.subs))
+            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))
         });
         if done.is_err() {
             out.truncate(before);
         }
         done
     }
-
-    /// Appends the nodes that transforms would make new messages of.
-    pub fn groups(
-        &mut self,
-        transforms: &Transforms,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut GroupColumns,
-    ) -> Result<(), XmlError> {
-        let (runner, plans) = (&mut self.runner, &mut self.plans);
-        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, returns, bound, lists| {
-                out.begin(PlanRef::Own(id), returns.len());
-                for node in bound {
-                    out.bound.push(*node);
-                    for &what in returns {
-                        out.nodes.extend_from_slice(lists.get(what, node));
-                        out.list_ends.push(out.nodes.len() as u32);
-                    }
-                }
-                out.group_ends.push(out.bound.len() as u32);
-            })?;
-            plans.run(&transforms.plans, message, &mut |whom, bound, lists| {
-                out.begin(whom.plan, whom.returns);
-                for node in bound {
-                    out.bound.push(*node);
-                    for r in 0..whom.returns as u32 {
-                        out.nodes.extend_from_slice(lists.nodes(r, node));
-                        out.list_ends.push(out.nodes.len() as u32);
-                    }
-                }
-                out.group_ends.push(out.bound.len() as u32);
-            })
-        })
-    }
-
-    /// What operators of plans cost; counts from when it is switched on.
-    pub fn profile(&mut self) -> &mut Profile {
-        &mut self.plans.profile
-    }
-
-    /// Only reads the message, for comparison.
-    pub fn read(&mut self, transforms: &Transforms, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
-        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |_| Ok(()))
-    }
 }
 
 /// Reads a message into the node table and hands it on, whole.
-pub(crate) fn read(
+pub fn read(
     reader: &mut Reader,
     nodes: &mut Nodes,
     transforms: &Transforms,

@@ -5,16 +5,18 @@
 //! nodes a path leads to from which ancestors ([`paths`], decided once per tag path), which ancestors satisfy a
 //! condition on the path's value ([`atoms`], an index of constants: the broker's shared selection), and the nodes of a
 //! return path grouped by ancestor ([`groups`], its shared group-by). [`set`] holds the registered transforms, [`run`]
-//! takes them over a message, [`factory`] makes bytes of what it finds. [`plans`] runs the paper's own plans instead, for
-//! those who want to see what each of its techniques does.
+//! takes them over a message, [`factory`] makes bytes of what it finds.
 
-pub mod atoms;
-pub mod elements;
-pub mod engine;
-pub mod factory;
-pub mod groups;
-pub mod paths;
-pub mod plans;
-pub mod run;
-pub mod set;
-pub mod shared;
+pub(crate) mod atoms;
+pub(crate) mod elements;
+pub(crate) mod engine;
+pub(crate) mod factory;
+pub(crate) mod groups;
+pub(crate) mod paths;
+pub(crate) mod run;
+pub(crate) mod set;
+pub(crate) mod shared;
+
+pub use elements::Elements;
+pub use engine::{Output, Transformer, Transforms};
+pub use factory::{Bound, Expr, Key, Making, Piece, Start, Template};

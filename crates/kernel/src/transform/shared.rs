@@ -85,7 +85,10 @@ impl<T> Shared<T> {
     pub fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }
+}
 
+#[cfg(feature = "internals")]
+impl<T> Shared<T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,5 +1,5 @@
 //! Values of messages and constants of subscriptions.
 
-pub mod constants;
-pub mod number;
-pub mod texts;
+pub(crate) mod constants;
+pub(crate) mod number;
+pub(crate) mod texts;

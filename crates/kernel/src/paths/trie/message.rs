@@ -4,11 +4,15 @@ use super::{flag, NodeId, Run, Trie, BYPASS, DEAD};
 use crate::bits::fetch;
 use crate::names::Sym;
 use crate::paths::index::PathIndex;
-use crate::paths::NONE;
+use crate::paths::{PathMatcher, NONE};
 use crate::sorted::Sorter;
 
-impl Trie {
-    pub fn begin(&mut self) {
+impl PathMatcher for Trie {
+    fn sync(&mut self, index: &PathIndex) {
+        self.follow(index);
+    }
+
+    fn begin(&mut self, _index: &PathIndex) {
         let run = &mut self.run;
         if run.message == u32::MAX {
             run.message = 0;
@@ -24,14 +28,13 @@ impl Trie {
         run.bypass.clear();
     }
 
-    /// True if nothing below the current node can match, so that names need not even be looked up.
     #[inline(always)]
-    pub fn is_dead(&self) -> bool {
+    fn is_dead(&self) -> bool {
         self.run.cur == DEAD
     }
 
     #[inline(always)]
-    pub fn open(&mut self, index: &PathIndex, sym: Sym) {
+    fn open(&mut self, index: &PathIndex, sym: Sym) {
         let cur = self.run.cur;
         self.run.stack.push(cur);
         let next = self.tab.get(cur, sym);
@@ -39,49 +42,36 @@ impl Trie {
         self.visit(self.run.cur);
     }
 
-    /// An element below a dead node.
     #[inline(always)]
-    pub fn open_dead(&mut self) {
+    fn open_dead(&mut self) {
         self.run.stack.push(DEAD);
     }
 
     #[inline(always)]
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         if self.run.cur == BYPASS {
             self.run.bypass.close();
         }
         self.run.cur = self.run.stack.pop().unwrap_or(0);
     }
 
-    /// Do attributes of the current element matter?
     #[inline(always)]
-    pub fn wants_attributes(&self) -> bool {
+    fn wants_attributes(&self) -> bool {
         self.wants(flag::ATTRIBUTES)
     }
 
-    /// Do text, comments and PIs in the current element matter?
     #[inline(always)]
-    pub fn wants_leaves(&self) -> bool {
+    fn wants_leaves(&self) -> bool {
         self.wants(flag::LEAVES)
     }
 
-    /// Does the value of the current node matter?
     #[inline(always)]
-    pub fn wants_values(&self) -> bool {
+    fn wants_values(&self) -> bool {
         self.wants(flag::VALUES)
     }
 
     #[inline(always)]
-    fn wants(&self, flag: u16) -> bool {
-        match self.hot.get(self.run.cur as usize) {
-            Some(h) => (h.flags | self.common) & flag != 0,
-            None => true,
-        }
-    }
-
-    /// An attribute or leaf of the current node.
-    #[inline(always)]
-    pub fn leaf(&mut self, index: &PathIndex, sym: Sym) {
+    fn leaf(&mut self, index: &PathIndex, sym: Sym) {
         let cur = self.run.cur;
         let next = self.tab.get(cur, sym);
         if next != NONE {
@@ -96,9 +86,8 @@ impl Trie {
         }
     }
 
-    /// The value of the current node.
     #[inline(always)]
-    pub fn value(&mut self, index: &PathIndex, sym: Sym) {
+    fn value(&mut self, index: &PathIndex, sym: Sym) {
         let cur = self.run.cur;
         if cur == BYPASS {
             return self.leaf(index, sym);
@@ -107,8 +96,7 @@ impl Trie {
         self.run.values.push((cur, sym));
     }
 
-    /// Looks the values up.
-    pub fn catch_up(&mut self, index: &PathIndex) {
+    fn catch_up(&mut self, index: &PathIndex) {
         let mut values = std::mem::take(&mut self.run.values);
         for (cur, sym) in &mut values {
             let mut n = self.tab.get(*cur, *sym);
@@ -127,6 +115,49 @@ impl Trie {
         self.run.values = values;
     }
 
+    fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
+        self.collect(index);
+        self.run.runs.drain(&self.laminar, out);
+    }
+
+    fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
+        self.collect(index);
+        self.run.runs.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
+    }
+
+    fn mark(&mut self) {
+        self.run.runs.mark();
+    }
+
+    #[inline(always)]
+    fn has(&self, sub: u32) -> bool {
+        let position = self.laminar.position(sub);
+        position != NONE && self.run.runs.has(position)
+    }
+
+    #[inline(always)]
+    fn expect(&self, sub: u32) {
+        self.laminar.expect(sub);
+    }
+
+    fn is_overworked(&self, index: &PathIndex) -> bool {
+        self.delta_work > 256 * (index.len() + 16 * self.len()) && !index.delta_is_empty()
+    }
+
+    fn cache(&self) -> (usize, usize) {
+        (self.len(), self.bytes())
+    }
+}
+
+impl Trie {
+    #[inline(always)]
+    fn wants(&self, flag: u16) -> bool {
+        match self.hot.get(self.run.cur as usize) {
+            Some(h) => (h.flags | self.common) & flag != 0,
+            None => true,
+        }
+    }
+
     #[inline(always)]
     fn visit(&mut self, n: NodeId) {
         if let Some(h) = self.hot.get_mut(n as usize) {
@@ -140,36 +171,6 @@ impl Trie {
                 }
             }
         }
-    }
-
-    /// Appends the subscriptions that the message satisfies, in no particular order. Ends the message.
-    pub fn deliver(&mut self, index: &PathIndex, out: &mut Vec<u32>) {
-        self.collect(index);
-        self.run.runs.drain(&self.laminar, out);
-    }
-
-    /// The same in ascending order.
-    pub fn deliver_sorted(&mut self, index: &PathIndex, sorter: &mut Sorter, out: &mut Vec<u32>) {
-        self.collect(index);
-        self.run.runs.drain_sorted(&self.laminar, index.sub_bound(), sorter, out);
-    }
-
-    /// Makes ready for `has`.
-    pub fn mark(&mut self) {
-        self.run.runs.mark();
-    }
-
-    /// Did the message that was delivered last satisfy this subscription?
-    #[inline(always)]
-    pub fn has(&self, sub: u32) -> bool {
-        let position = self.laminar.position(sub);
-        position != NONE && self.run.runs.has(position)
-    }
-
-    /// `has` will be asked.
-    #[inline(always)]
-    pub fn expect(&self, sub: u32) {
-        self.laminar.expect(sub);
     }
 
     /// Notes the intervals of what the message satisfies.

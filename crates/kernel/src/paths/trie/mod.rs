@@ -232,12 +232,8 @@ impl Trie {
     }
 
     /// Number of tag paths known.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cold.len() - 2
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// What the cache holds that messages can make grow.

@@ -14,7 +14,7 @@ const EXTRA_BYTES: usize = 24;
 
 impl Trie {
     /// Brings the cache up to the index. Between messages only.
-    pub fn sync(&mut self, index: &PathIndex) {
+    pub(super) fn follow(&mut self, index: &PathIndex) {
         let full = self.refused > REFUSALS && self.bytes() > self.cap;
         let stale =
             self.generation != index.generation() || self.laminar.dead_count() > 1024 + self.laminar.len() / 2 || full;
@@ -133,11 +133,5 @@ impl Trie {
         self.extra_bytes += EXTRA_BYTES * intervals.len();
         self.extra.insert(id, intervals);
         flag::ACCEPTS | flag::EXTRA
-    }
-
-    /// Paths outside the segment have cost more here than moving them into it would: that takes a pass over all
-    /// paths, and new state sets for the nodes.
-    pub fn is_overworked(&self, index: &PathIndex) -> bool {
-        self.delta_work > 256 * (index.len() + 16 * self.len()) && !index.delta_is_empty()
     }
 }

@@ -489,10 +489,6 @@ impl Store {
         self.shapes.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.shapes.is_empty()
-    }
-
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
             + self.buckets.capacity() * size_of::<Bucket>()

@@ -6,11 +6,7 @@ use super::profile::{Kind, Profile};
 use super::set::Set;
 use super::single::{Made, Run, Scratch};
 use super::streams::Streams;
-use crate::shapes::nodes::NodeIx;
-use crate::shapes::search::Message;
-use crate::transform::engine::PlanRef;
-use crate::transform::factory::{Making, Returned};
-use crate::transform::paths::Refused;
+use twigcast_kernel::internals::{Making, Message, NodeIx, Refused, Returned};
 
 #[derive(Default)]
 pub struct Runner {
@@ -24,7 +20,6 @@ pub struct Runner {
 /// Whom the groups of a plan are for, and what is made of them.
 #[derive(Clone, Copy)]
 pub struct For<'a> {
-    pub plan: PlanRef,
     pub subs: &'a [u32],
     pub making: &'a Making,
     pub returns: usize,
@@ -52,15 +47,15 @@ impl Runner {
             let groups = &scratch.groups;
             if !groups.bound.is_empty() {
                 let (subs, making) = (&[single.sub][..], &plan.making);
-                let whom = For { plan: PlanRef::Single(single.sub), subs, making, returns: plan.returns() };
+                let whom = For { subs, making, returns: plan.returns() };
                 found(whom, &groups.bound, &mut Made { groups, itself: plan.itself, message });
             }
         }
         if !set.sharing.is_empty() {
             let over = Over { set, streams, message };
-            combined.run(over, checks, profile, &mut |id, result, bound, lists| {
+            combined.run(over, checks, profile, &mut |result, bound, lists| {
                 let (subs, making) = (&result.subs[..], &result.making);
-                let whom = For { plan: PlanRef::Shared(id), subs, making, returns: result.returns() };
+                let whom = For { subs, making, returns: result.returns() };
                 found(whom, bound, lists);
             })?;
         }

@@ -6,13 +6,8 @@ use super::profile::{Kind, Profile};
 use super::set::Set;
 use super::sharing::{Input, Joined, Lists, SelIx, Sharing};
 use super::streams::Streams;
-use crate::shapes::nodes::NodeIx;
-use crate::shapes::search::{Message, Search};
-use crate::transform::atoms::NodeValue;
-use crate::transform::factory::Returned;
-use crate::transform::paths::Refused;
-use crate::values::constants::StrId;
 use std::ops::Range;
+use twigcast_kernel::internals::{Message, NodeIx, NodeValue, Refused, Returned, Search, StrId};
 
 /// Nodes noted for selections that one message may cause.
 const MAX_NOTES: usize = 1 << 26;
@@ -72,7 +67,7 @@ pub struct Over<'a, 'm> {
 }
 
 /// Called for each result that binds nodes, with these.
-pub type Found<'f> = dyn FnMut(u32, &Joined, &[NodeIx], &mut dyn Returned<'_>) + 'f;
+pub type Found<'f> = dyn FnMut(&Joined, &[NodeIx], &mut dyn Returned<'_>) + 'f;
 
 impl Combined {
     pub fn run(
@@ -112,7 +107,7 @@ impl Combined {
                         if matches!(result.lists, Lists::Twigs(_)) { Kind::ReturnSelect } else { Kind::OuterJoin };
                     let before = profile.enter(kind, bound.len());
                     let mut lists = Returning { run: self, over, checks, profile, result };
-                    found(id, result, &bound, &mut lists);
+                    found(result, &bound, &mut lists);
                     profile.leave(before);
                 }
             }

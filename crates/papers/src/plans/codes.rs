@@ -1,8 +1,7 @@
 //! Plans as flat codes: operators in prefix order, counts before lists. What they speak of (paths, filters, conditions)
 //! are the items of a program, by number; fields of path-tuples count from 1.
 
-use crate::names::Names;
-use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
+use twigcast_kernel::internals::{Names, Node, Pred, Program, Slot, Twig};
 
 /// An operator whose output is path-tuples of its leftmost stream. Paths, filters and conditions are numbers: of the
 /// program's items in a plan just decoded, of what the set knows them as in one that is registered.

@@ -1,13 +1,8 @@
 //! What selections and filters ask of single nodes: a search from the node first; where that takes long, or positions
 //! count, for all nodes of the message at once.
 
-use crate::shapes::nodes::NodeIx;
-use crate::shapes::program::{Node, Pred, Twig};
-use crate::shapes::search::{Message, Search};
-use crate::shapes::shared::Shared as Sets;
-use crate::transform::atoms::Condition;
-use crate::values::constants::StrId;
 use hashbrown::HashMap;
+use twigcast_kernel::internals::{select, Condition, Message, Node, NodeIx, Pred, Search, Sets, StrId, Twig};
 
 /// Nodes that one search may visit.
 const FUEL: u32 = 1 << 10;
@@ -110,6 +105,6 @@ impl Checks {
             .steps
             .entry(id)
             .or_insert_with(|| twig.nodes.iter().map(|step| (Sets::passing(message, step, row), step.deep)).collect());
-        out.extend(crate::transform::run::select(message, steps, from));
+        out.extend(select(message, steps, from));
     }
 }

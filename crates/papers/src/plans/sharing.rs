@@ -9,12 +9,8 @@
 use super::checks::CheckIx;
 use super::codes::{Op, Top};
 use super::set::Terms;
-use crate::shapes::program::Twig;
-use crate::transform::atoms::{AtomIx, Atoms, Condition};
-use crate::transform::factory::Making;
-use crate::transform::paths::PathIx;
-use crate::transform::shared::{key, Shared};
 use hashbrown::HashMap;
+use twigcast_kernel::internals::{key, AtomIx, Atoms, Condition, Making, PathIx, Shared, Twig};
 
 pub type SelIx = u32;
 

@@ -2,9 +2,7 @@
 //! order of the last one. Whether and how a path fits depends on a node's tag path alone, so that it is found out once
 //! per tag path; a message is one pass over its nodes for all paths of all plans.
 
-use crate::shapes::nodes::NodeIx;
-use crate::shapes::search::Message;
-use crate::transform::paths::{PathIx, PathSet, Refused, TagTree, MAX_DEPTH};
+use twigcast_kernel::internals::{Message, NodeIx, PathIx, PathSet, Refused, TagTree, MAX_DEPTH};
 
 /// Fields of tuples that one message may have in all streams.
 const MAX_FIELDS: usize = 1 << 25;

@@ -5,11 +5,8 @@ use super::codes::{Op, Top};
 use super::profile::{Kind, Profile};
 use super::set::{Resolved, Terms};
 use super::streams::{Streams, Tuples};
-use crate::shapes::nodes::NodeIx;
-use crate::shapes::search::Message;
-use crate::transform::factory::Returned;
-use crate::transform::paths::{PathIx, Refused};
 use hashbrown::HashSet;
+use twigcast_kernel::internals::{Message, NodeIx, PathIx, Refused, Returned};
 
 /// Tuples that the plans of one message may take in all.
 const MAX_WORK: usize = 1 << 32;

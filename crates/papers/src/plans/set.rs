@@ -4,12 +4,8 @@
 use super::checks::{Check, CheckIx};
 use super::codes::{step, twig, Decoded, Op, Top};
 use super::sharing::Sharing;
-use crate::names::Names;
-use crate::shapes::program::{Pred, Slot, Twig};
-use crate::transform::factory::Making;
-use crate::transform::paths::{LinearPath, PathSet};
-use crate::transform::shared::{constants_of, Shared};
 use hashbrown::HashMap;
+use twigcast_kernel::internals::{constants_of, LinearPath, Making, Names, PathSet, Pred, Shared, Slot, Twig};
 
 /// A plan on its own.
 pub struct Single {

@@ -2,9 +2,41 @@
 //! index from name to the path nodes waiting for it (the candidate lists) says which machines an element may
 //! advance; an advanced machine waits for its next name as long as the element is open.
 
-use super::{PathId, Step};
-use crate::names::{is_value, Names, Sym};
 use hashbrown::HashMap;
+use twigcast_kernel::internals::{is_value, Names, PathId, Step, Sym};
+
+/// The machines and their way through one message.
+#[derive(Default)]
+pub struct Automaton {
+    fsms: Fsms,
+    run: Run,
+}
+
+impl super::Automaton for Automaton {
+    fn insert(&mut self, path: &[Step], id: PathId) {
+        self.fsms.insert(path, id);
+    }
+
+    fn remove(&mut self, _path: &[Step], id: PathId) {
+        self.fsms.remove(id);
+    }
+
+    fn begin(&mut self) {
+        self.run.reset();
+    }
+
+    fn open(&mut self, names: &Names, sym: Sym, accept: impl FnMut(PathId)) {
+        self.run.open(&self.fsms, names, sym, accept);
+    }
+
+    fn close(&mut self) {
+        self.run.close();
+    }
+
+    fn wants_values(&self) -> bool {
+        self.run.wants_values()
+    }
+}
 
 /// A path node that waits for a test.
 #[derive(Clone, Copy)]
@@ -18,14 +50,14 @@ struct Waiting {
 }
 
 #[derive(Default)]
-pub struct Fsms {
+struct Fsms {
     paths: HashMap<PathId, Box<[Step]>>,
     /// Candidate lists as they are when no document is open: the first step of every path.
     initial: HashMap<Sym, Vec<Waiting>>,
 }
 
 impl Fsms {
-    pub fn insert(&mut self, path: &[Step], id: PathId) {
+    fn insert(&mut self, path: &[Step], id: PathId) {
         self.paths.insert(id, path.into());
         self.initial.entry(path[0].test()).or_default().push(Waiting {
             path: id,
@@ -35,7 +67,7 @@ impl Fsms {
         });
     }
 
-    pub fn remove(&mut self, id: PathId) {
+    fn remove(&mut self, id: PathId) {
         if let Some(path) = self.paths.remove(&id) {
             if let Some(list) = self.initial.get_mut(&path[0].test()) {
                 list.retain(|w| w.path != id);
@@ -45,7 +77,7 @@ impl Fsms {
 }
 
 #[derive(Default)]
-pub struct Run {
+struct Run {
     /// Path nodes promoted by open elements, per test.
     promoted: HashMap<Sym, Vec<Waiting>>,
     /// The tests promoted to, in order, so that closing an element can take them back.
@@ -55,7 +87,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn reset(&mut self) {
+    fn reset(&mut self) {
         for list in self.promoted.values_mut() {
             list.clear();
         }
@@ -64,7 +96,7 @@ impl Run {
         self.depth = 0;
     }
 
-    pub fn open(&mut self, fsms: &Fsms, names: &Names, sym: Sym, mut accept: impl FnMut(PathId)) {
+    fn open(&mut self, fsms: &Fsms, names: &Names, sym: Sym, mut accept: impl FnMut(PathId)) {
         self.depth += 1;
         self.marks.push(self.undo.len() as u32);
         let depth = self.depth;
@@ -86,7 +118,7 @@ impl Run {
     }
 
     /// Does some machine wait for the value of the current node?
-    pub fn wants_values(&self) -> bool {
+    fn wants_values(&self) -> bool {
         let from = self.marks.last().map_or(0, |&m| m as usize);
         self.undo[from..].iter().any(|&test| is_value(test))
     }
@@ -107,7 +139,7 @@ impl Run {
         self.undo.push(next.test());
     }
 
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         let Some(mark) = self.marks.pop() else { return };
         while self.undo.len() > mark as usize {
             if let Some(test) = self.undo.pop() {

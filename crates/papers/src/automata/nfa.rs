@@ -2,12 +2,51 @@
 //! of transitions per state, a `//`-child state with an implicit self-loop per `//`, and a run-time stack of active
 //! state sets. Paths come and go one at a time; states are ref-counted.
 
-use super::{PathId, Step, NONE};
-use crate::names::{is_element, is_value, Names, Sym};
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
+use twigcast_kernel::internals::{is_element, is_value, Names, PathId, Step, Sym, NONE};
 
 type Fx = BuildHasherDefault<std::hash::DefaultHasher>;
+
+/// The automaton and its way through one message.
+#[derive(Default)]
+pub struct Automaton {
+    nfa: Nfa,
+    run: Run,
+}
+
+impl Automaton {
+    /// Whether it has no paths.
+    pub fn is_empty(&self) -> bool {
+        self.nfa.is_empty()
+    }
+}
+
+impl super::Automaton for Automaton {
+    fn insert(&mut self, path: &[Step], id: PathId) {
+        self.nfa.insert(path, id);
+    }
+
+    fn remove(&mut self, path: &[Step], _id: PathId) {
+        self.nfa.remove(path);
+    }
+
+    fn begin(&mut self) {
+        self.run.reset(&self.nfa);
+    }
+
+    fn open(&mut self, names: &Names, sym: Sym, accept: impl FnMut(PathId)) {
+        self.run.open(&self.nfa, names, sym, accept);
+    }
+
+    fn close(&mut self) {
+        self.run.close();
+    }
+
+    fn wants_values(&self) -> bool {
+        self.run.wants_values(&self.nfa)
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -26,7 +65,7 @@ impl State {
     }
 }
 
-pub struct Nfa {
+struct Nfa {
     states: Vec<State>,
     free: Vec<u32>,
 }
@@ -51,7 +90,7 @@ impl Nfa {
         }
     }
 
-    pub fn insert(&mut self, path: &[Step], id: PathId) {
+    fn insert(&mut self, path: &[Step], id: PathId) {
         let mut s = 0u32;
         for step in path {
             if step.descendant() {
@@ -77,7 +116,7 @@ impl Nfa {
     }
 
     /// Takes the path out again; states that only it used are freed.
-    pub fn remove(&mut self, path: &[Step]) {
+    fn remove(&mut self, path: &[Step]) {
         let mut s = 0u32;
         for (i, step) in path.iter().enumerate() {
             if step.descendant() {
@@ -111,19 +150,15 @@ impl Nfa {
         t
     }
 
-    /// Number of states in use.
-    pub fn len(&self) -> usize {
-        self.states.len() - self.free.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 1
+    /// Whether only the root state is in use.
+    fn is_empty(&self) -> bool {
+        self.states.len() - self.free.len() == 1
     }
 }
 
 /// The run-time stack: one set of active states per open element.
 #[derive(Default)]
-pub struct Run {
+struct Run {
     active: Vec<u32>,
     marks: Vec<u32>,
     stamp: Vec<u32>,
@@ -131,7 +166,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn reset(&mut self, nfa: &Nfa) {
+    fn reset(&mut self, nfa: &Nfa) {
         self.active.clear();
         self.marks.clear();
         self.stamp.resize(nfa.states.len(), 0);
@@ -143,7 +178,7 @@ impl Run {
     }
 
     /// A child of the current node: pushes its active set and reports the paths it ends.
-    pub fn open(&mut self, nfa: &Nfa, names: &Names, sym: Sym, mut accept: impl FnMut(PathId)) {
+    fn open(&mut self, nfa: &Nfa, names: &Names, sym: Sym, mut accept: impl FnMut(PathId)) {
         if self.epoch == u32::MAX {
             self.stamp.fill(0);
             self.epoch = 0;
@@ -176,7 +211,7 @@ impl Run {
     }
 
     /// Does some path go on to the value of the current node?
-    pub fn wants_values(&self, nfa: &Nfa) -> bool {
+    fn wants_values(&self, nfa: &Nfa) -> bool {
         let from = self.marks.last().map_or(0, |&m| m as usize);
         self.active[from..].iter().any(|&s| nfa.states[s as usize].next.keys().any(|&t| is_value(t)))
     }
@@ -189,7 +224,7 @@ impl Run {
         }
     }
 
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         if let Some(m) = self.marks.pop() {
             self.active.truncate(m as usize);
         }
