@@ -18,6 +18,7 @@ from twigcast.pattern import Twig
 from twigcast.schema import from_dtd, from_xsd
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
+from twigcast.schema.locations import check_locations
 from twigcast.schema.rewrite import without_descendants
 from twigcast.schema.satisfiable import Impossible, impossible
 from twigcast.schema.validate import Feeding, Invalid, Validator, located
@@ -75,12 +76,15 @@ def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
 
 
 def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:
-    """An XML Schema: a file's path, or its text as bytes. Includes and imports are looked up beside the file, never on
-    the network; a text alone has none."""
+    """Read an XML Schema: a file's path, or its text as bytes.
+
+    Includes and imports are looked up in the folder of the file, and below, never elsewhere; a text alone has none.
+    """
     import xmlschema  # only those who use XSD pay for it
 
     where = "XML Schema" if isinstance(source, bytes) else str(source)
     try:
+        check_locations(source if isinstance(source, bytes) else Path(source))
         if isinstance(source, bytes):
             read = xmlschema.XMLSchema(source, allow="none", use_fallback=False)
         else:
