@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pipeline_files import Site
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from twigcast.errors import TwigcastError
 from twigcast.spark.failures import LONGEST, cause
+from twigcast.spark.pipeline import Run
 
 QUERY = """
 === Streaming Query ===
@@ -146,6 +150,39 @@ def test_cause(name: str) -> None:
 
 def test_a_cause_is_bounded() -> None:
     assert len(cause(STREAM + "x" * 10_000)) == LONGEST
+
+
+JAVA = (
+    "An error occurred while calling o41.collectToPython.\n: org.apache.spark.SparkException: " + LOST + WORKER + "\n"
+    "\tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:3122)\n"
+)
+
+
+class Silent(Py4JError):  # type: ignore[misc]
+    """An error of Java whose report cannot be asked for: the JVM has ended."""
+
+    def __str__(self) -> str:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (Py4JError(JAVA), "Spark has ended: ValueError: the base is damaged"),
+        (Py4JNetworkError("Answer from Java side is empty"), "Spark has ended: Answer from Java side is empty"),
+        (Silent(), "Spark has ended: Silent"),
+    ],
+)
+def test_spark_that_ends_is_reported_in_one_line(tmp_path: Path, error: Py4JError, text: str) -> None:
+    class Query:
+        def awaitTermination(self, timeout: float) -> bool:
+            raise error
+
+    run = Run(Site(tmp_path).settings, once=True)
+    run.runner = SimpleNamespace(check=lambda: None)  # type: ignore[assignment]
+    with pytest.raises(TwigcastError) as caught:
+        run._wait([Query()])  # type: ignore[list-item]
+    assert (caught.value.code, caught.value.text) == ("spark-died", text)
 
 
 def no_space(frame: DataFrame, batch: int) -> None:

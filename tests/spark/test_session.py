@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from twigcast.engine import Subscription
 from twigcast.errors import OptionError
-from twigcast.spark import archive
+from twigcast.spark import archive, chunk
 from twigcast.spark.java import Java, find_java
 from twigcast.spark.session import SETTINGS, session
 from twigcast.spark.stages.messages import _problem, check_workers
@@ -135,6 +137,9 @@ def test_workers_of_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         _problem.cache_clear()
     with pytest.raises(OptionError, match="does not exist"):
         check(tmp_path / "absent")
+    other_session = SimpleNamespace(sparkContext=Context(str(tmp_path / "absent")))
+    with pytest.raises(OptionError, match="does not exist"):
+        chunk.match(other_session, ["large.xml"], [Subscription("a", "/a")])  # type: ignore[arg-type]
     check(tmp_path / "absent", "spark://host:7077")  # a path of other machines
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     other.write_text(f"#!/bin/sh\necho {own} 1\n")

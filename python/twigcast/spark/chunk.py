@@ -26,6 +26,7 @@ from twigcast.limits import Limits
 from twigcast.results import MATCH
 from twigcast.schema import Schema
 from twigcast.spark.stages.match import Matched
+from twigcast.spark.stages.messages import check_workers
 from twigcast.spark.stages.payload import payloads
 
 if TYPE_CHECKING:
@@ -295,8 +296,17 @@ def fragments(
     limits: Limits | None = None,
     first: Iterable[SubscriptionId] = (),
 ) -> DataFrame:
-    """The fragments of files: ``document``, ``chunk``, ``xml``, ids and offsets of the original, and, in the last row
-    of a file, what is wrong with it. ``paths``: a path, several, or a DataFrame whose first column has them."""
+    """Return the fragments of files: ``document``, ``chunk``, ``xml``, ids and offsets of the original.
+
+    The last row of a file says what is wrong with it. ``paths``: a path, several, or a DataFrame whose first column has
+    them.
+
+    Raises
+    ------
+    OptionError
+        ``worker-python`` if the workers of the session cannot run the stage, ``no-files`` if there is no path.
+    """
+    check_workers(spark.sparkContext)
     task = ReadFiles(Schemes(scheme, plain), limits or Limits(), batch_bytes, urgent(scheme, first))
     return _paths(spark, paths).mapInArrow(task, FRAGMENTS_SQL)
 

@@ -40,6 +40,17 @@ def cause(report: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
+def cause_of(error: BaseException) -> str:
+    """Return the cause that the report of an error names.
+
+    An error of Java asks the JVM for its report. When the JVM has ended, only what kind of error it was is known.
+    """
+    try:
+        return cause(str(error) or type(error).__name__)
+    except Exception:
+        return type(error).__name__
+
+
 def _exception(line: str) -> str | None:
     """Return the innermost exception that a line names and its message, or None where it has no message of its own."""
     found = list(_EXCEPTION.finditer(line.removeprefix("Caused by: ")))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from twigcast.engine import Engine
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.spark.failures import cause
+from twigcast.spark.failures import cause_of
 from twigcast.spark.session import session
 from twigcast.spark.sinks.jsonl import REPORT_SQL, Write
 from twigcast.spark.sinks.outbox import Counts, Outbox
@@ -146,9 +146,9 @@ class _Run:
                 if stop.is_set():
                     return
         except PySparkException as error:
-            raise TwigcastError("run-failed", cause(str(error)), hint=GOES_ON) from error
+            raise TwigcastError("run-failed", cause_of(error), hint=GOES_ON) from error
         except Py4JError as error:
-            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=GOES_ON) from error
+            raise TwigcastError("spark-died", f"Spark has ended: {cause_of(error)}", hint=GOES_ON) from error
         finally:
             following.stop()
 
