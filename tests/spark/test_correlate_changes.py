@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 from test_correlate_pipeline import PACKAGE, put, site_of, wanted
 
 from twigcast.errors import StateDamaged
-from twigcast.spark.correlations import _load, _save
+from twigcast.spark.beginning import read_running, write_running
 from twigcast.spark.pipeline import Run
 from twigcast.spark.stages.standing import Standing
 
@@ -35,7 +36,7 @@ class Traffic(threading.Thread):
         self.site, self.count, self.over = site, 0, threading.Event()
 
     def run(self) -> None:
-        while not self.over.wait(0.2):
+        while not self.over.wait(0.4):
             put(self.site, self.count, self.count % KEYS)
             self.count += 1
 
@@ -58,16 +59,32 @@ def found(site: Site, id: str) -> Counter[tuple[int, int]]:
     return Counter((int(left[:-4]), int(right[:-4])) for left, right in (name.split(",") for name in names))
 
 
-def check_interval(some: set[tuple[int, int]]) -> None:
-    """A correlation that comes and goes sees all messages in between; at the edges files may be listed out of order."""
-    first, last = min(left for left, _ in some), max(right for _, right in some)
-    assert pairs(first + 2, last - 2) <= some <= pairs(first, last)
+TABLE = """
+[streams.rows]
+source = "table"
+path = "{folder}/rows"
+format = "json"
+id_column = "id"
+time = "/a/@t"
+options.schema = "id string, xml string"
+"""
+OF_ROWS = "rows/a->x[k->k] FOLLOWED BY{k = l, INF} rows/a->y[k->l]"
+
+
+def put_rows(site: Site, *numbers: int) -> None:
+    rows = [{"id": f"row{n}", "xml": f'<a t="{1_700_000_000 + n}"><k>1</k></a>'} for n in numbers]
+    fresh = site.folder / "fresh.json"
+    fresh.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (site.folder / "rows").mkdir(exist_ok=True)
+    fresh.rename(site.folder / "rows" / f"{numbers[0]} it's.json")
 
 
 def test_correlations_change_under_traffic(spark: SparkSession, tmp_path: Path) -> None:
-    site = site_of(tmp_path)
+    """Each sees every message that arrives after it was subscribed, and none that was matched before."""
+    site = site_of(tmp_path, more=TABLE.format(folder=tmp_path))
     with site.store() as store:
-        store.subscribe(QUERY, id="always", subscriber="ann")
+        store.unsubscribe("pairs")
+    put_rows(site, 0, 1)
     traffic, stop = Traffic(site), threading.Event()
     failed: list[BaseException] = []
     run = Run(site.settings, spark=spark, stop=stop)
@@ -82,37 +99,59 @@ def test_correlations_change_under_traffic(spark: SparkSession, tmp_path: Path) 
     thread.start()
     traffic.start()
 
-    def seen(id: str, more_than: int = 0) -> None:
-        until(lambda: failed or found(site, id).total() > more_than)
+    def wait_for(holds: Callable[[], object]) -> None:
+        until(lambda: failed or holds())
         assert not failed, failed
 
+    def matched() -> set[str]:
+        """The messages that filters have been matched against."""
+        return {message for message, id in site.in_lake() if id == "all"}
+
     try:
-        seen("always")
+        wait_for(lambda: {"003.xml", "row1"} <= matched())
+        before_first = len(matched()) - 2
         with site.store() as store:
-            store.subscribe(QUERY, id="added", subscriber="ann")
-        seen("added")
+            store.subscribe(QUERY, id="first", subscriber="ann")
+            store.subscribe(OF_ROWS, id="rows", subscriber="ann")
+        first = traffic.count
+        put_rows(site, 2, 3)
+        wait_for(lambda: found(site, "first") and ("rows(row2,row3)", "rows") in site.in_lake())
         with site.store() as store:
-            store.unsubscribe("pairs")
-            store.pause("added")
-            store.subscribe(QUERY, id="other", subscriber="ann")
-        seen("other")
-        before = found(site, "added")
+            store.subscribe(QUERY, id="second", subscriber="ann")
+        second = traffic.count
+        wait_for(lambda: found(site, "second"))
         with site.store() as store:
-            store.resume("added")
-        seen("added", before.total())
+            store.unsubscribe("first")
+            store.unsubscribe("rows")
+            store.pause("second")
+        gone = traffic.count
+        wait_for(lambda: not run.correlations.is_running and f"{gone + 2:03d}.xml" in matched())
+        early, before_third = found(site, "second"), len(matched()) - 4
+        with site.store() as store:
+            store.resume("second")
+        third = traffic.count
+        wait_for(lambda: (found(site, "second") - early).total() > KEYS)
         traffic.over.set()
         traffic.join()
-        until(lambda: failed or found(site, "always").total() >= len(pairs(0, traffic.count - 1)))
-        assert not failed, failed
+        last = traffic.count - 1
+        wait_for(lambda: pairs(third + 1, last) <= set(found(site, "second")))
     finally:
         traffic.over.set()
         stop.set()
         thread.join(120)
-    assert not failed and len(run.correlations.ended) == 4  # three changes, and the end
-    assert found(site, "always") == Counter(pairs(0, traffic.count - 1))
-    for some in (found(site, "other"), before, found(site, "added") - before):
+    assert not failed
+    cases = [
+        (found(site, "first"), before_first, first),
+        (early, before_first, second),
+        (found(site, "second") - early, before_third, third),
+    ]
+    for some, before, since in cases:
         assert set(some.values()) == {1}
-        check_interval(set(some))
+        upto = max(right for _, right in some)
+        assert min(left for left, _ in some) >= before, "what was matched before it came"
+        # The message that was being written while it was subscribed may be missing.
+        assert pairs(since + 1, upto) <= set(some) <= pairs(before, last)
+    assert [pair for pair in site.in_lake() if pair[1] == "rows"] == [("rows(row2,row3)", "rows")]
 
 
 def lose_commit(site: Site) -> None:
@@ -143,13 +182,13 @@ def test_a_batch_that_spark_did_not_commit_is_repeated_as_it_was(spark: SparkSes
 
 def test_the_file_of_running_correlations(tmp_path: Path) -> None:
     path = tmp_path / "correlations.json"
-    assert _load(path) is None
+    assert read_running(tmp_path) is None
     standing = [Standing("a", QUERY, (("p", "urn:p"),), "urn:d"), Standing("b", QUERY)]
-    _save(path, standing)
-    assert _load(path) == standing
+    write_running(tmp_path, standing)
+    assert read_running(tmp_path) == standing
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(StateDamaged, match=r"correlations\.json") as caught:
-        _load(path)
+        read_running(tmp_path)
     assert "delete it" in str(caught.value)
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from twigcast.delivery.database import Database
 from twigcast.errors import MessageError, OptionError, StateDamaged, TwigcastError
 from twigcast.globs import glob_pattern
 from twigcast.spark.sources import scan
 from twigcast.spark.sources.directory import Folder, read_file, unpack
 from twigcast.spark.sources.files import LoadFiles
 from twigcast.spark.sources.following import Following, clear
-from twigcast.spark.sources.listing import Entry, Listing
+from twigcast.spark.sources.listing import MIGRATIONS, Entry, Listing
 from twigcast.spark.sources.scan import Scanner
 from twigcast.spark.sources.spark_log import take_over_source
 
@@ -154,8 +155,7 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(inbox: Path, tmp_
     put(tmp_path, "secret/b.xml", content="secret")
     put(inbox, "a.xml", "sub/b.xml")
     listing = Listing(tmp_path / "state", inbox)
-    listing.look()
-    paths = listing.entry(0).paths
+    paths = next_paths(listing)
     assert sorted(paths) == ["a.xml", "sub/b.xml"]
     (inbox / "a.xml").unlink()
     (inbox / "a.xml").symlink_to(tmp_path / "secret" / "b.xml")
@@ -175,27 +175,67 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(inbox: Path, tmp_
 # The log
 
 
+def next_paths(listing: Listing) -> list[str]:
+    """Look for files, and return those of the next micro-batch."""
+    listing.look()
+    entry = listing.take(listing.next)
+    return [] if entry is None else entry.paths
+
+
 def test_micro_batches_are_written_down_once(inbox: Path, tmp_path: Path) -> None:
-    put(inbox, *(f"{n}.xml" for n in range(5)))
-    for n in range(5):
+    put(inbox, *(f"{n}.xml" for n in range(6)))
+    for n in range(6):
         os.utime(inbox / f"{n}.xml", (n, n))
     state = tmp_path / "state"
     listing = Listing(state, inbox, max_files=2)
-    assert listing.look() == 3 and listing.next == 3
-    first = listing.entry(0)
-    assert first.paths == ["0.xml", "1.xml"] and listing.entry(2).paths == ["4.xml"]
-    again = Listing(state, inbox, max_files=1)
-    assert again.look() == 0 and again.entry(0) == first, "the same files, and the same time of arrival"
-    put(inbox, "5.xml", "0.xml")  # the second one is not new
+    assert listing.look() == 6 and listing.next == 0
+    first = listing.take(0)
+    assert first is not None and first.paths == ["0.xml", "1.xml"] and listing.next == 1
+    again = Listing(state, inbox, max_files=3)
+    assert again.look() == 0 and again.take(0) == first, "the same files, and the same time of arrival"
+    second = again.take(1)
+    assert second is not None and second.paths == ["2.xml", "3.xml", "4.xml"], "what waits is not cut yet"
+    put(inbox, "6.xml", "0.xml")  # the second one is not new
     (inbox / "1.xml").unlink()
-    assert again.look(done=2) == 1 and again.entry(3).paths == ["5.xml"]
-    assert listing.look() == 0, "another process has listed it meanwhile"
+    assert again.look() == 1
+    third, fourth = again.take(2, done=1), again.take(3)
+    assert third is not None and third.paths == ["5.xml"], "files of another arrival are another micro-batch"
+    assert fourth is not None and fourth.paths == ["6.xml"]
+    assert listing.look() == 0 and listing.take(4) is None, "another process has listed it meanwhile"
+    with pytest.raises(StateDamaged, match="ends before batch 4"):
+        listing.take(5)
+
+
+def test_a_log_that_was_cut_when_it_was_listed_goes_on(inbox: Path, tmp_path: Path) -> None:
+    """As the first version of these tables has it."""
+    put(inbox, "0.xml", "1.xml", "2.xml")
+    database = Database(tmp_path / "state" / "listing.db", MIGRATIONS[:1])
+    with database.transaction() as db:
+        db.execute("INSERT INTO about VALUES (?, '../site/in', 2, -1)", (str(inbox),))
+        db.executemany("INSERT INTO entries VALUES (?, 7)", [(0,), (1,)])
+        db.executemany("INSERT INTO files VALUES (?, ?, 1, 1, 1, 0)", [("0.xml", 0), ("1.xml", 1)])
+    database.close()
+    listing = Listing.opened(tmp_path / "state", inbox, -1, tmp_path / "log")
+    assert listing.look() == 1
+    taken = [listing.take(number) for number in range(4)]
+    assert [entry and entry.paths for entry in taken] == [["0.xml"], ["1.xml"], ["2.xml"], None]
+
+
+def test_files_that_are_passed_over(inbox: Path, tmp_path: Path) -> None:
+    put(inbox, "0.xml", "1.xml")
+    listing, reader = Listing(tmp_path / "state", inbox), Listing(tmp_path / "state", inbox)
+    listing.pass_over(["0.xml"])
+    assert next_paths(reader) == ["1.xml"] and next_paths(reader) == []
+    assert listing.has_read(["0.xml", "1.xml"], 0) and listing.taken(1) == ["0.xml", "1.xml"]
+    assert [entry.paths for entry in listing.finished(0)] == [["1.xml"]]
+    listing.forget(["0.xml"])
+    assert next_paths(reader) == ["0.xml"], "the name is free again, in the process that lists too"
 
 
 def test_files_are_moved_or_deleted(inbox: Path, tmp_path: Path) -> None:
     put(inbox, "a.xml", "sub/b.xml", "c.xml", "gone.xml", "large.xml")
     listing = Listing(tmp_path / "state", inbox)
-    listing.look()
+    next_paths(listing)
     (inbox / "gone.xml").unlink()
     fresh = inbox / "new.tmp"
     fresh.write_text("<another/>")
@@ -211,8 +251,7 @@ def test_files_are_moved_or_deleted(inbox: Path, tmp_path: Path) -> None:
         "sub/b.xml",
     ]
     assert listing.finished(0) == []
-    listing.look()
-    assert listing.entry(1).paths == ["c.xml"], "names are free again, except that of a file that was kept"
+    assert next_paths(listing) == ["c.xml"], "names are free again, except that of a file that was kept"
     [entry] = listing.finished(1)
     clear(listing, entry, None)
     assert [p.name for p in inbox.rglob("*.xml")] == ["large.xml"]
@@ -239,18 +278,19 @@ def test_damage_is_noticed(inbox: Path, tmp_path: Path) -> None:
     state, log, file = tmp_path / "state", tmp_path / "log", tmp_path / "state" / "listing.db"
     put(inbox, "0.xml")
     listing = Listing.opened(state, inbox, -1, log)
-    listing.look()
+    next_paths(listing)
     early = tmp_path / "early"
     listing.close()
     shutil.copytree(state, early)
     put(inbox, "1.xml")
     listing = Listing.opened(state, inbox, 0, log)
-    listing.look(done=0)
+    listing.look()
+    listing.take(1, done=0)
     listing.close()
     assert damaged(state, inbox, -1, log) == f"{log} ends with batch -1, but batch 0 has been committed to it"
     assert damaged(early, inbox, 1, log) == f"{early}/listing.db ends before batch 1, which has been delivered"
     file.write_bytes(b"not a database" * 100)
-    assert "listing.db cannot be read" in damaged(state, inbox, 1, log)
+    assert "listing.db is damaged" in damaged(state, inbox, 1, log)
     file.write_bytes(b"")
     assert "listing.db is empty" in damaged(state, inbox, 1, log)
     file.unlink()
@@ -293,7 +333,7 @@ def test_an_old_checkpoint_is_taken_over(inbox: Path, tmp_path: Path) -> None:
         (state / "sources" / "0" / name).unlink()  # Spark deletes what it has merged
     listing = Listing.opened(state, inbox, 10, log)
     assert listing.next == 11
-    assert listing.look() == 1 and listing.entry(11).paths == names[11:]
+    assert next_paths(listing) == names[11:] and listing.next == 12
     listing.close()
     assert sorted(path.name for path in state.iterdir()) == ["listing.db"]
     assert Listing.opened(state, inbox, 10, log).look() == 0
@@ -330,7 +370,7 @@ def test_an_old_checkpoint_of_correlations_goes_on(inbox: Path, tmp_path: Path) 
     assert listing.entry(2).arrival == 1_700_000_000_001_000
     lines = (state / "offsets" / "1").read_text().splitlines()
     assert lines[2:] == ['{"logOffset": 2}', '{"entry": 2}'] and not (state / "offsets" / ".1.crc").exists()
-    assert listing.look() == 1 and listing.entry(3).paths == ["4.xml"]
+    assert next_paths(listing) == ["4.xml"] and listing.next == 4
 
 
 # Following

@@ -2,7 +2,8 @@
 
 The query reads the streams a second time, at its own pace and with its own checkpoint, so that filters never wait for
 it. When the correlations of the store change, the query is stopped between two micro-batches and started again with the
-new set. The state says since which micro-batch each correlation has been there.
+new set. The state says since which micro-batch each correlation has been there. While the store has no correlations
+there is no query, and the next one begins where the streams are then (``beginning.py``).
 
 A micro-batch is committed twice: to the delivery log, and then by Spark. A crash in between leaves a batch that the log
 has and Spark has not. The next run repeats it for the sake of its state, with the set of correlations that it had the
@@ -11,21 +12,28 @@ first time, and drops its results.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twigcast import config
 from twigcast.correlation import SECOND
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
-from twigcast.delivery.files import replace
 from twigcast.errors import StateDamaged
+from twigcast.spark.beginning import (
+    Beginning,
+    Place,
+    fresh_checkpoint,
+    put_in_place,
+    read_running,
+    standing_of,
+    write_running,
+)
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
 from twigcast.spark.paths import local_uri
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from twigcast.spark.live import Published
     from twigcast.spark.pipeline import Run
     from twigcast.store import SubscriptionRecord
 
@@ -50,12 +59,12 @@ logger = logging.getLogger(__name__)
 
 CORRELATIONS = "correlations"
 """The name of the log, and of the checkpoint."""
-RUNNING = "correlations.json"
-"""The file of the state folder with the correlations of the query that was started last."""
-FORMAT = 1
-
 CONNECT = "failed to connect back"
 STARTS = 5
+"""How often a query is started whose Python process does not start in time."""
+INTERRUPTIONS = 5
+"""How often in a row a micro-batch is put off because correlations have changed. Then it is done all the same: if they
+change all the time, messages must be correlated, too."""
 
 
 class CorrelationRun:
@@ -68,39 +77,93 @@ class CorrelationRun:
         """Queries that have been stopped. Others have taken their place."""
         self._stack = stack
         self._busy = threading.Lock()
+        self._beginning = Beginning()
         self._records: dict[str, SubscriptionRecord] = {}
         self._validity: dict[str, Validity] = {}
         self._query: StreamingQuery | None = None
         self._starts = 1
+        self._interruptions = 0
         self._log: Log | None = None
         self._listings: dict[str, Listing] = {}
         self._outdated = False
         """The query must not begin another micro-batch: the next one needs another set of correlations."""
         self._repeats: int | None = None
         """The micro-batch that the log has and Spark has not, until the query has repeated it."""
+        self._state_lock = threading.Lock()
+        self._before: dict[str, int] = {}
+        """By stream: its last micro-batch that was begun without correlations."""
+        saved = read_running(run.settings.state.path)
+        self._begun = bool(numbers(self._checkpoint / "offsets")) if saved is None else bool(saved)
+        """Whether the checkpoint is that of the correlations which the store has."""
+        stack.callback(self._close_listings)
 
     @property
     def _checkpoint(self) -> Path:
         return self.run.settings.state.checkpoints / CORRELATIONS
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a query: the store has correlations, or had them a moment ago."""
+        return self._query is not None
+
+    def begin_batch(self, stream: str, batch: int) -> Published:
+        """Return the subscriptions that a micro-batch of a stream is to be matched against.
+
+        The first micro-batch that has correlations is where their query begins. That is written down here, before the
+        micro-batch is committed.
+        """
+        with self._state_lock:
+            published = self.run.live.current()
+            if published.correlations:
+                self._begin(published)
+            else:
+                self._before[stream] = batch
+            return published
+
+    def _begin(self, published: Published) -> None:
+        """Make a checkpoint that begins where the streams are, unless there is one for the correlations already."""
+        if self._begun:
+            return
+        log = self._claimed_log()
+        self._close_listings()
+        fresh = fresh_checkpoint(self._checkpoint)
+        places: dict[str, Place] = {}
+        for name, stream in list(self.run.streams.items()):
+            if name in self.run.settings.streams:
+                batch = max(stream.log.last, self._before.get(name, -1)) + 1
+                places[name] = stream.place(batch)
+                if name in self.run.listings:
+                    with closing(self._open_listing(name, fresh)) as listing:
+                        listing.pass_over(self.run.listings[name].taken(batch))
+        Beginning(log.last + 1, places).write(fresh)
+        put_in_place(fresh, self._checkpoint)
+        write_running(self.run.settings.state.path, standing_of(published.correlations))
+        self._begun = True
+
+    def _forget_all(self) -> None:
+        """Write down that there are no correlations: nobody needs the state of those that were there."""
+        if self._begun:
+            write_running(self.run.settings.state.path, ())
+            self._begun = False
+
     def start(self) -> list[StreamingQuery]:
         """Start a query over the correlations that the store has now, if it has any."""
-        self._records = dict(self.run.live.correlations)
         self._outdated, self._repeats, self._query = False, None, None
         self._validity = self._validities()
-        if not self._records:
-            return []
-        log = self._claimed_log()
-        self._open_state(log)
-        standing = [
-            Standing(r.id, r.query, tuple(sorted((r.namespaces or {}).items())), r.default_namespace)
-            for _, r in sorted(self._records.items())
-        ]
-        running = self.run.settings.state.path / RUNNING
-        self._repeats = _uncommitted(self._checkpoint, log)
-        earlier = None if self._repeats is None else _load(running)
+        with self._state_lock:
+            published = self.run.live.current()
+            self._records = dict(published.correlations)
+            if not self._records:
+                self._forget_all()
+                return []
+            self._begin(published)
+            self._open_state()
+        standing = standing_of(self._records)
+        self._repeats = self._uncommitted()
+        folder = self.run.settings.state.path
+        earlier = None if self._repeats is None else read_running(folder)
         if earlier is None or earlier == standing:
-            _save(running, standing)
+            write_running(folder, standing)
         else:
             standing, self._records = earlier, {}  # until the batch has been repeated; then the store's set follows
         writer = self._found(standing).writeStream.foreachBatch(self._batch)
@@ -138,6 +201,7 @@ class CorrelationRun:
         cannot be set: too little on a busy machine.
         """
         if query is self._query and self._outdated:
+            self.ended.append(query)
             return self.start()
         if query is not self._query or CONNECT not in str(error) or self._starts >= STARTS:
             raise error
@@ -153,7 +217,14 @@ class CorrelationRun:
         self._outdated = True
         with self._busy:  # waits for the micro-batch that has begun, and no other can begin
             self.ended.append(query)
-        _stop(query, lambda: _uncommitted(self._checkpoint, self._claimed_log()) is None)
+        _stop(query, lambda: self._uncommitted() is None)
+
+    def _uncommitted(self) -> int | None:
+        """Return the last micro-batch if the log has committed it and Spark has not."""
+        last = max(numbers(self._checkpoint / "offsets"), default=-1)
+        if last < 0 or last in numbers(self._checkpoint / "commits"):
+            return None
+        return None if self._claimed_log().committed(self._beginning.first + last) is None else last
 
     def _validities(self) -> dict[str, Validity]:
         """Return by stream what its messages must be valid by, as the store has it now."""
@@ -190,11 +261,18 @@ class CorrelationRun:
         return folder
 
     def has_read(self, name: str, paths: Sequence[str]) -> bool:
-        """Whether the query is done with these files of a stream; without correlations it has no need of them."""
+        """Return whether the query has read these files of a stream. Without correlations nobody has to."""
         if not self.run.live.correlations:
             return True
-        listing = self._listings.get(name)
-        return listing is not None and listing.has_read(paths, self._reached(name))
+        with self._state_lock:
+            listing = self._listings.get(name)
+            return listing is not None and listing.has_read(paths, self._reached(name))
+
+    def forget(self, name: str, paths: Sequence[str]) -> None:
+        """Forget the names of files that were cleared away: later files under these names are new messages."""
+        with self._state_lock:
+            if name in self._listings:
+                self._listings[name].forget(paths)
 
     def _reached(self, name: str) -> int:
         """Return the last entry of a stream's listing log that Spark has committed."""
@@ -204,31 +282,46 @@ class CorrelationRun:
         place = list(self.run.settings.streams).index(name)
         return int(ends[place].get("entry", -1)) if place < len(ends) else -1
 
-    def _open_state(self, log: Log) -> None:
+    def _open_state(self) -> None:
         """Check that the state is whole, and open the listing logs of directories; these take over older state."""
-        checkpoint = self._checkpoint
-        check_checkpoint(checkpoint, log.last, log.folder)
+        checkpoint, log = self._checkpoint, self._claimed_log()
+        self._beginning = Beginning.read(checkpoint, self.run.settings.state.path)
+        check_checkpoint(checkpoint, log.last - self._beginning.first, log.folder)
         for place, (name, stream) in enumerate(self.run.settings.streams.items()):
             if isinstance(stream, config.Directory) and name not in self._listings:
-                root, folder = check_inbox(local_folder(stream)), self._listing_folder(name)
-                listing = Listing(folder, root, name=f"stream {name!r}", **listing_options(stream))
-                self._stack.callback(listing.close)
+                listing = self._open_listing(name, checkpoint)
+                self._listings[name] = listing
                 take_over_source(listing, checkpoint, place)
                 batch = max(numbers(checkpoint / "offsets"), default=-1)
                 ends = offsets(checkpoint, batch) if batch >= 0 else []
                 if place < len(ends) and ends[place].get("entry", -1) >= listing.next:
                     raise StateDamaged(listing.path, "has lost files that have been read")
-                self._listings[name] = listing
 
-    def _listing_folder(self, name: str) -> Path:
-        return self._checkpoint / "folders" / name
+    def _open_listing(self, name: str, checkpoint: Path) -> Listing:
+        stream = self.run.settings.streams[name]
+        assert isinstance(stream, config.Directory)
+        root, folder = check_inbox(local_folder(stream)), _listing_folder(checkpoint, name)
+        return Listing(folder, root, name=f"stream {name!r}", **listing_options(stream))
+
+    def _close_listings(self) -> None:
+        while self._listings:
+            self._listings.popitem()[1].close()
 
     def _messages(self, name: str, stream: config.AnyStream) -> DataFrame:
         """Return the messages of a stream; those that its schema rejects have an error."""
         from twigcast.spark.api import _Read
 
         limits = self.run.settings.limits.limits()
-        source = source_of(self.run.spark, stream, limits, self._listing_folder(name))
+        place = self._beginning.streams.get(name, Place(0))
+        table = isinstance(stream, config.Table)
+        source = source_of(
+            self.run.spark,
+            stream,
+            limits,
+            _listing_folder(self._checkpoint, name),
+            starting=place.kafka_offsets() if isinstance(stream, config.Kafka) else None,
+            without=place.table_files(self.run.settings.state.checkpoints / name) if table else (),
+        )
         return source.frame.mapInArrow(_Read(source.load, event_time_of(stream), self._validity[name]), MESSAGES_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
@@ -237,19 +330,25 @@ class CorrelationRun:
                 raise InterruptedError("stopped before this micro-batch began; the next query does it")
             log = self._log
             assert log is not None
-            if log.committed(batch) is not None:
+            number = self._beginning.first + batch
+            if log.committed(number) is not None:
                 self._repeat(frame)
                 return
             began = time.monotonic()
             published = self.run.live.current()
+            if published.correlations != self._records and self._interruptions < INTERRUPTIONS:
+                self._interruptions += 1
+                self._outdated = True
+                raise InterruptedError("correlations have changed; the next query does this micro-batch")
             traits = {id: (r.subscriber, r.max_delay) for id, r in self._records.items()}
             task = DeliverFound(LogWriter(str(log.staging), CORRELATIONS), traits, published.shards)
             evicted, frame = _observed(frame)
             reports: list[dict[str, Any]] = [row.asDict() for row in frame.mapInArrow(task, REPORT_SQL).collect()]
-            counts = log.commit(batch, published.version, reports)
+            counts = log.commit(number, published.version, reports)
+            self._interruptions = 0
             self._warn(evicted.get)
             self.run._follow()
-            self.run.told(CORRELATIONS, batch, counts, time.monotonic() - began, published)
+            self.run.told(CORRELATIONS, number, counts, time.monotonic() - began, published)
 
     def _repeat(self, frame: DataFrame) -> None:
         """Run a micro-batch that the log has only for its state, without which Spark refuses to commit it."""
@@ -290,34 +389,8 @@ def _observed(frame: DataFrame) -> tuple[Observation, DataFrame]:
     return seen, frame.observe(seen, count, f.max(f.when(evicted, f.col("subscription"))).alias("subscription"))
 
 
-def _uncommitted(checkpoint: Path, log: Log) -> int | None:
-    """Return the last micro-batch if the log has committed it and Spark has not."""
-    last = max(numbers(checkpoint / "offsets"), default=-1)
-    if last < 0 or last in numbers(checkpoint / "commits") or log.committed(last) is None:
-        return None
-    return last
-
-
-def _save(path: Path, standing: Iterable[Standing]) -> None:
-    rows = [one._asdict() for one in standing]
-    replace(path, json.dumps({"format": FORMAT, "correlations": rows}).encode())
-
-
-def _load(path: Path) -> list[Standing] | None:
-    """Return the correlations of the query that was started last. A state folder of an earlier version has none."""
-    try:
-        saved = json.loads(path.read_bytes())
-        rows = saved["correlations"] if saved["format"] == FORMAT else None
-        return None if rows is None else [_standing(row) for row in rows]
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        hint = "restore it, or delete it: one micro-batch is then repeated with the correlations of the store"
-        raise StateDamaged(path, f"cannot be read: {error}", hint=hint) from error
-
-
-def _standing(row: Mapping[str, Any]) -> Standing:
-    return Standing(**{**row, "namespaces": tuple((prefix, uri) for prefix, uri in row["namespaces"])})
+def _listing_folder(checkpoint: Path, name: str) -> Path:
+    return checkpoint / "folders" / name
 
 
 def _stop(query: StreamingQuery, is_committed: Callable[[], bool]) -> None:

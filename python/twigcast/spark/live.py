@@ -13,7 +13,7 @@ import threading
 import uuid
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -63,6 +63,9 @@ class Published:
     version: int
     shards: tuple[Version, ...]
     subscriptions: int
+    """How many there are, without correlations."""
+    correlations: Mapping[str, SubscriptionRecord] = field(default_factory=dict)
+    """By id; they have a query of Spark of their own."""
 
 
 class LiveSet:
@@ -86,8 +89,8 @@ class LiveSet:
         folder.mkdir(parents=True)
         self._shards = [_Shard(folder, number, limits or Limits(), files) for number in range(shards)]
         self._version = -1
-        self.correlations: dict[str, SubscriptionRecord] = {}
-        """Those of the newest version: they have a query of Spark of their own."""
+        self.correlations: Mapping[str, SubscriptionRecord] = {}
+        """Those of the newest version. A change makes a new mapping: versions in use keep theirs."""
         self.failing: str | None = None
         """What the store last said, while it cannot be reached."""
 
@@ -119,7 +122,8 @@ class LiveSet:
                     log.warning("the subscriptions stay at version %d: %s", self._version, error.text)
                 self.failing = error.text
             shards = tuple(shard.published for shard in self._shards if shard.published is not None)
-            return Published(self._version, shards, sum(len(shard.engine) for shard in self._shards))
+            subscriptions = sum(len(shard.engine) for shard in self._shards)
+            return Published(self._version, shards, subscriptions, self.correlations)
 
     def _follow(self) -> None:
         if self._version < 0:
@@ -138,8 +142,9 @@ class LiveSet:
                     raise
                 self._afresh()
                 return
-            for id in changes.removed:
-                self.correlations.pop(id, None)
+            gone = set(changes.removed)
+            if gone & self.correlations.keys():
+                self.correlations = {id: one for id, one in self.correlations.items() if id not in gone}
             removed = [[id for id in changes.removed if self._place(id) == n] for n in range(len(self._shards))]
             added: list[list[SubscriptionRecord]] = [[] for _ in self._shards]
             for shard, own in self._split(changes.added):
@@ -163,7 +168,9 @@ class LiveSet:
     def _split(self, records: Iterable[SubscriptionRecord]) -> Iterable[tuple[_Shard, list[SubscriptionRecord]]]:
         rest = iter(records)
         while some := list(islice(rest, AT_ONCE)):
-            self.correlations |= {record.id: record for record in some if record.kind == "correlate"}
+            correlations = {record.id: record for record in some if record.kind == "correlate"}
+            if correlations:
+                self.correlations = {**self.correlations, **correlations}
             some = [record for record in some if record.kind != "correlate"]
             if self._only is not None:
                 some = [record for record in some if record.id == self._only]

@@ -24,10 +24,11 @@ from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
 from twigcast.errors import StateDamaged, TwigcastError
+from twigcast.spark.beginning import Place
 from twigcast.spark.checkpoint import batch_time, check_table
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.correlations import CorrelationRun
-from twigcast.spark.failures import cause
+from twigcast.spark.failures import cause_of
 from twigcast.spark.jars import kafka_connector, warn_of_connector
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.paths import local_uri
@@ -276,7 +277,7 @@ class Run:
         self.runner.wake()
         with self.lock:
             self.total.add(counts)
-            if not published.subscriptions and not self.live.correlations:
+            if not published.subscriptions and not published.correlations:
                 self.unmatched += counts.messages
             total = Counts()
             total.add(self.total)
@@ -342,10 +343,10 @@ class Run:
                         running.remove(query)
         except PySparkException as error:
             if "CANNOT_LOAD_STATE_STORE" in str(error):
-                raise StateDamaged(self.settings.state.checkpoints, f"has lost state: {cause(str(error))}") from error
-            raise TwigcastError("run-failed", cause(str(error)), hint=hint) from error
+                raise StateDamaged(self.settings.state.checkpoints, f"has lost state: {cause_of(error)}") from error
+            raise TwigcastError("run-failed", cause_of(error), hint=hint) from error
         except (Py4JError, OSError) as error:
-            raise TwigcastError("spark-died", f"Spark has ended: {error}", hint=hint) from error
+            raise TwigcastError("spark-died", f"Spark has ended: {cause_of(error)}", hint=hint) from error
 
 
 class PausedSubscriptions:
@@ -390,10 +391,14 @@ class StreamRun(ABC):
     def tidy(self) -> None:
         """Clear away what has been read, where the stream says so."""
 
+    @abstractmethod
+    def place(self, batch: int) -> Place:
+        """Return the place in the stream where a micro-batch begins; the one before it has been begun."""
+
     def commit(self, frame: DataFrame, batch: int, arrival: int) -> None:
         """Match the rows of a micro-batch, which arrived at this time, and commit what was found."""
         began = time.monotonic()
-        published = self.run.live.current()
+        published = self.run.correlations.begin_batch(self.log.stream, batch)
         writer = LogWriter(str(self.log.staging), self.name)
         task = DeliverTask(
             self.load,
@@ -422,6 +427,9 @@ class SparkRun(StreamRun):
 
     def tidy(self) -> None:
         """Do nothing: only folders are cleared away."""
+
+    def place(self, batch: int) -> Place:
+        return Place.of(self.checkpoint, batch)
 
     def start(self) -> StreamingQuery:
         writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
@@ -456,6 +464,9 @@ class FolderRun(StreamRun):
         interval = None if self.run.once else self.run.settings.trigger.interval
         return Following(self.listing, self.batch, self._last, interval=interval, tidy=self.tidy).start()
 
+    def place(self, batch: int) -> Place:
+        return Place(batch)
+
     def _last(self) -> int:
         return self.log.last
 
@@ -475,8 +486,10 @@ class FolderRun(StreamRun):
         with self.clearing:
             for entry in self.listing.finished(self.log.last):
                 # What was put back is not correlated again.
-                if self.name != self.log.stream or self.run.correlations.has_read(self.name, entry.paths):
+                if self.name != self.log.stream:
                     clear(self.listing, entry, self.move_to)
+                elif self.run.correlations.has_read(self.name, entry.paths):
+                    self.run.correlations.forget(self.name, clear(self.listing, entry, self.move_to))
 
     def _keep_unread(self, batch: int) -> None:
         """Keep the files whose content is nowhere else: messages that were refused without being read."""

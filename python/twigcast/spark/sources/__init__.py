@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +23,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, state: Path | None = None) -> Source:
+def source_of(
+    spark: SparkSession,
+    stream: config.AnyStream,
+    limits: Limits,
+    state: Path | None = None,
+    *,
+    starting: str | None = None,
+    without: Sequence[str] = (),
+) -> Source:
     """Return the source that a stream of the configuration names; its rows have a column ``arrival``.
 
-    ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query.
+    ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query. A new query
+    reads a topic of Kafka from the offsets ``starting``, and a table ``without`` these files.
     """
-    return dated(_source_of(spark, stream, limits, state))
+    return dated(_source_of(spark, stream, limits, state, starting, without))
 
 
-def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, state: Path | None) -> Source:
+def _source_of(
+    spark: SparkSession,
+    stream: config.AnyStream,
+    limits: Limits,
+    state: Path | None,
+    starting: str | None,
+    without: Sequence[str],
+) -> Source:
     if isinstance(stream, config.Directory):
         if state is None:
             text = "to read a directory needs a folder to remember in which files have been read"
@@ -44,7 +61,7 @@ def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, st
             spark,
             stream.bootstrap_servers,
             stream.topic,
-            starting=stream.starting,
+            starting=starting or stream.starting,
             max_offsets=stream.max_offsets,
             options={name: resolve(value, f"the Kafka option {name!r}") for name, value in stream.options.items()},
         )
@@ -55,6 +72,7 @@ def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, st
             format=stream.format,
             max_files=stream.max_files,
             options=stream.options,
+            without=without,
             id_column=stream.id_column,
             xml_column=stream.xml_column,
             time_column=stream.time_column,

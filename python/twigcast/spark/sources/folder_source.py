@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from twigcast.errors import StateDamaged
 from twigcast.spark.sources.listing import Listing
 
 if TYPE_CHECKING:
@@ -77,8 +76,8 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
         self._opened: Listing | None = None
-        self._upto: int | None = None
-        """With the trigger ``availableNow``: the last micro-batch of what was there at the start."""
+        self._has_all = False
+        """With the trigger ``availableNow``: files that come after the start are left to the next run."""
 
     @property
     def _listing(self) -> Listing:
@@ -102,15 +101,13 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._listing.look()
-        self._upto = self._listing.next - 1
+        self._has_all = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        if self._upto is None:
+        if not self._has_all:
             self._listing.look()
-        last = self._listing.next - 1 if self._upto is None else self._upto
-        if start["entry"] >= self._listing.next:
-            raise StateDamaged(self._listing.path, f"ends before batch {start['entry']}, which has been read")
-        return {"entry": min(last, start["entry"] + 1)} if last > start["entry"] else start
+        entry = self._listing.take(start["entry"] + 1)
+        return start if entry is None else {"entry": entry.number}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         paths: list[str] = []

@@ -83,14 +83,15 @@ class Following:
                 self._error = _described(error)
 
     def _trigger(self) -> None:
-        last = self._last()
-        self._listing.look(done=last)
-        for number in range(last + 1, self._listing.next):
-            if self._stopping.is_set():
-                return
-            self._batch(self._listing.entry(number))
+        self._listing.look()
+        while not self._stopping.is_set():
+            last = self._last()
+            entry = self._listing.take(last + 1, done=last)
+            if entry is None:
+                break
+            self._batch(entry)
             self._tidy()
-        if self._interval is not None:
+        if self._interval is not None and not self._stopping.is_set():
             self._tidy()
 
 
@@ -106,9 +107,11 @@ def _described(error: BaseException) -> BaseException:
     return described
 
 
-def clear(listing: Listing, entry: Entry, target: Path | None) -> None:
-    """Move the files of a micro-batch to the folder ``target``, or delete them, and forget their names."""
-    listing.forget([file.path for file in entry.files if _clear(listing.root / file.path, file, target)])
+def clear(listing: Listing, entry: Entry, target: Path | None) -> list[str]:
+    """Move the files of a micro-batch to the folder ``target``, or delete them; forget and return their names."""
+    cleared = [file.path for file in entry.files if _clear(listing.root / file.path, file, target)]
+    listing.forget(cleared)
+    return cleared
 
 
 def _clear(path: Path, file: Found, target: Path | None) -> bool:

@@ -1,8 +1,9 @@
 """The listing log of a folder: which files were found, in which micro-batch, and when.
 
 It is a SQLite file in the state of a run. Paths are relative to the folder, so the folder and the state can be moved
-together. A micro-batch is written down before it begins: one that is repeated after a crash has the same files and the
-same time. It is numbered as in the delivery log, so that the two logs can be compared.
+together. Files that were found wait until a micro-batch takes them, which is when ``max_files`` counts. A micro-batch
+is written down before it begins: one that is repeated after a crash has the same files and the same time. It is
+numbered as in the delivery log, so that the two logs can be compared.
 
 A name stands for one message: a file that is known is not listed again, whatever becomes of its content. Names of files
 that were moved or deleted after they were read are forgotten.
@@ -38,7 +39,15 @@ MIGRATIONS = (
         kept INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
     CREATE INDEX files_entry ON files (entry)
     """,
+    """
+    CREATE TABLE waiting (
+        path TEXT PRIMARY KEY, modified INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL,
+        arrival INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX waiting_order ON waiting (arrival, modified, path)
+    """,
 )
+PASSED_OVER = -1
+"""The entry of files that no micro-batch has: they were there before the reader of this log began."""
 WARN_EVERY = 60.0
 """Seconds between two warnings about files that are skipped."""
 
@@ -102,7 +111,9 @@ class Listing:
         try:
             self._database = Database(self.path, MIGRATIONS)
             self._begin()
-            self._known = {row["path"] for row in self._database.rows("SELECT path FROM files")}
+            self._changes = -1
+            self._known: set[str] = set()
+            self._read_known()
         except sqlite3.Error as error:
             raise StateDamaged(self.path, f"cannot be read: {error}") from error
         except TwigcastError as error:
@@ -127,7 +138,7 @@ class Listing:
 
     @property
     def next(self) -> int:
-        """The number of the next micro-batch to be listed."""
+        """The number of the next micro-batch to be made."""
         return int(self._database.value("SELECT next FROM about"))
 
     def check(self, last: int, log: Path) -> None:
@@ -142,38 +153,83 @@ class Listing:
             if number not in here:
                 raise StateDamaged(self.path, f"has lost the files of batch {number}")
 
-    def look(self, done: int = -1) -> int:
-        """Look for new files and write them down as micro-batches; return how many were added.
-
-        ``done`` is the last batch that has been committed, which is written down too.
-        """
+    def look(self) -> int:
+        """Look for new files and write them down; return how many there are."""
         try:
+            self._read_known()
             found, skipped = self._scanner.scan(self._known)
         except OSError as error:
             self._warn_about(error)
             return 0
         self._warn(skipped)
-        return self.add(found, done=done) if found else 0
+        return self.add(found) if found else 0
 
-    def add(self, found: Sequence[Found], *, done: int = -1) -> int:
-        """Write files down, in this order, as micro-batches that begin now."""
+    def _read_known(self) -> None:
+        """Read the names of known files, if another process has changed the log since they were read."""
+        with self._lock:
+            changes = int(self._database.value("PRAGMA data_version"))
+            if changes != self._changes:
+                self._changes = changes
+                names = self._database.rows("SELECT path FROM files UNION ALL SELECT path FROM waiting")
+                self._known = {row["path"] for row in names}
+
+    def add(self, found: Sequence[Found]) -> int:
+        """Write down files that were found now; return how many are new."""
         arrival = time.time_ns() // 1000
-        added = 0
+        # Another process may have listed a file a moment ago: a query that is being restarted.
+        insert = """
+            INSERT OR IGNORE INTO waiting (path, modified, size, inode, arrival)
+            SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM files WHERE path = ?1)
+        """
         with self._lock, self._database.transaction() as db:
-            (number,) = db.execute("SELECT next FROM about").fetchone()
-            for start in range(0, len(found), self._max_files):
-                some = found[start : start + self._max_files]
-                # A query that is being restarted may have listed a file a moment ago.
-                rows = [(*file, number + added) for file in some]
-                insert = "INSERT OR IGNORE INTO files (path, modified, size, inode, entry) VALUES (?, ?, ?, ?, ?)"
-                if db.executemany(insert, rows).rowcount:
-                    db.execute("INSERT INTO entries VALUES (?, ?)", (number + added, arrival))
-                    added += 1
-            db.execute("UPDATE about SET next = ?, done = max(done, ?)", (number + added, done))
-            # What has been committed is not asked for again.
-            db.execute("DELETE FROM entries WHERE entry <= ?", (done,))
+            added = db.executemany(insert, [(*file, arrival) for file in found]).rowcount
         self._known.update(file.path for file in found)
-        return added
+        return int(added)
+
+    def take(self, number: int, *, done: int = -1) -> Entry | None:
+        """Return the micro-batch of this number, or None if no file waits for it.
+
+        It is made of the files that have waited longest, at most ``max_files`` of one arrival, unless it was made
+        before. ``done`` is the last micro-batch that has been committed, which is written down too.
+        """
+        with self._lock:
+            upcoming = self.next
+            if number > upcoming:
+                raise StateDamaged(self.path, f"ends before batch {number - 1}, which has been read")
+            if number == upcoming and not self._make_entry(number, done):
+                return None
+            return self.entry(number)
+
+    def _make_entry(self, number: int, done: int) -> bool:
+        """Make a micro-batch of files that wait; return False if there are none."""
+        arrival = self._database.value("SELECT min(arrival) FROM waiting")
+        if arrival is None:
+            return False
+        oldest = "SELECT path FROM waiting WHERE arrival = ? ORDER BY modified, path LIMIT ?"
+        columns = "path, modified, size, inode"
+        with self._database.transaction() as db:
+            db.execute(
+                f"INSERT INTO files ({columns}, entry) SELECT {columns}, ? FROM waiting WHERE path IN ({oldest})",
+                (number, arrival, self._max_files),
+            )
+            db.execute("DELETE FROM waiting WHERE path IN (SELECT path FROM files WHERE entry = ?)", (number,))
+            db.execute("INSERT INTO entries VALUES (?, ?)", (number, arrival))
+            db.execute("UPDATE about SET next = ?, done = max(done, ?)", (number + 1, done))
+            # The files of a micro-batch that has been committed are not asked for again.
+            db.execute("DELETE FROM entries WHERE entry <= ?", (done,))
+        return True
+
+    def pass_over(self, paths: Iterable[str]) -> None:
+        """Take these files for known. No micro-batch has them."""
+        rows = [(path, PASSED_OVER) for path in paths]
+        with self._lock, self._database.transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO files (path, entry) VALUES (?, ?)", rows)
+        self._known.update(path for path, _ in rows)
+
+    def taken(self, before: int) -> list[str]:
+        """Return the files of the micro-batches before this one, and those that were passed over."""
+        rows = self._database.rows("SELECT path FROM files WHERE entry < ?", (before,))
+        return [row["path"] for row in rows]
 
     def take_over(self, found: Iterable[tuple[int, str]], upto: int, arrivals: dict[int, int]) -> None:
         """Begin with files that were read before this log was there, each with its micro-batch up to ``upto``."""
@@ -185,7 +241,7 @@ class Listing:
         self._known.update(path for path, _ in rows)
 
     def entry(self, number: int) -> Entry:
-        """Return a micro-batch that has been listed."""
+        """Return a micro-batch that has been made."""
         with self._lock:
             arrival = self._database.value("SELECT arrival FROM entries WHERE entry = ?", (number,))
             rows = self._database.rows(
@@ -203,7 +259,9 @@ class Listing:
     def finished(self, upto: int) -> list[Entry]:
         """Return the files of micro-batches up to this one that can be moved or deleted."""
         rows = self._database.rows(
-            "SELECT entry, path, modified, size, inode FROM files WHERE entry <= ? AND NOT kept ORDER BY entry", (upto,)
+            "SELECT entry, path, modified, size, inode FROM files"
+            " WHERE entry BETWEEN 0 AND ? AND NOT kept ORDER BY entry",
+            (upto,),
         )
         entries: dict[int, list[Found]] = {}
         for row in rows:
