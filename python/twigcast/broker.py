@@ -23,9 +23,9 @@ from twigcast.explain import explain
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import is_id
 from twigcast.lang.flwr import is_transform
+from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.unsatisfiable import NeverMatches
-from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
@@ -256,7 +256,7 @@ class Broker:
         """
         check_query(query)
         check_namespaces(namespaces, default_namespace)
-        check_dialect(dialect)
+        check_dialect_of(query, dialect)
         _check_text("a subscriber", subscriber)
         _check_text("a stream", stream)
         if not allow_never:

@@ -27,6 +27,7 @@ from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
@@ -272,6 +273,7 @@ class Engine:
         if s.result != "match":
             hint = 'leave "result" out: a transform always gives the message it makes'
             raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
+        check_dialect_of(s.query, s.dialect)
         check_deliver_empty(s.deliver_empty, is_transform=True)
         prepared = self._prepare(s)
         if prepared.encoded is None and prepared.transform is not None:

@@ -151,6 +151,12 @@ def _check_state(value: Any) -> None:
         raise OptionError("unknown-state", f"there is no state {value!r}", hint="it is active or paused")
 
 
+def _check_reason(value: Any) -> None:
+    # Errors that a reason quotes may have line ends. PostgreSQL cannot store NUL.
+    if not isinstance(value, str) or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+        raise OptionError("bad-reason", '"reason" must be a text: why the subscription was paused')
+
+
 CHECKS: dict[str, Callable[[Any], None]] = {
     "id": _check_id,
     "subscriber": check_subscriber_id,
@@ -164,6 +170,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "max_delay": _check_max_delay,
     "deliver_empty": _check_deliver_empty,
     "state": _check_state,
+    "reason": _check_reason,
 }
 """The keys of the format, each with the check of its value; none of them needs a compiler."""
 KEYS = tuple(CHECKS)

@@ -14,9 +14,8 @@ from typing import Any
 
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError, Span, TwigcastError
-from twigcast.lang.kinds import check_kind, kind_of
+from twigcast.lang.kinds import check_dialect_of, check_kind, kind_of
 from twigcast.lang.unsatisfiable import NeverMatches
-from twigcast.lang.xpath import check_dialect
 from twigcast.limits import Limits
 from twigcast.results import check_result
 from twigcast.subscription import fields_of
@@ -174,7 +173,7 @@ def _from_json(line: str, number: int, result: str) -> tuple[Subscription, str]:
         raise OptionError("bad-json", "nested too deeply") from None
     fields = fields_of(value, number)
     query = fields["query"]
-    check_dialect(fields.get("dialect", "w3c"))
+    check_dialect_of(query, fields.get("dialect", "w3c"))
     if "kind" in fields:
         check_kind(fields["kind"], query)
     check_result(fields.get("result", result))

@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from twigcast import Broker, Engine
+from twigcast.errors import OptionError
+from twigcast.lang.kinds import kind_of
+from twigcast.store.records import SubscriptionRecord
 from twigcast.subscription import KEYS
 
 # As Tian et al. print it (figure 3.2): // and / in a predicate start at the node that the predicate stands at.
@@ -27,7 +32,7 @@ FULL = [
     },
     {"id": "tian", "query": TIAN, "dialect": "tian"},
     {"id": "plain", "subscriber": "bob", "query": "/a"},
-    {"id": "paused", "query": "/a", "state": "paused"},
+    {"id": "paused", "query": "/a", "state": "paused", "reason": "failed on 3 of 3 messages: costly"},
     {"id": "streamed", "query": "/a", "stream": "S"},
     {"id": "transform", "kind": "transform", "query": "<r>{ for $b in //b return $b/p }</r>", "deliver_empty": True},
     {"id": "pair", "kind": "correlate", "query": "S//a->x[b->i] JOIN{i = j, 5} S//c->y[d->j]"},
@@ -110,6 +115,26 @@ def test_the_example_of_tian_runs_as_printed(run: Any, folder: Any) -> None:
     assert run("test", "--dialect", "tian", TIAN, "n.xml").returncode == 1
     for options in ((), ("--engine", "relational")):
         assert run("explain", "--dialect", "tian", *options, TIAN).returncode == 0
+
+
+@pytest.mark.parametrize("query", ["<r>{ for $a in //a[//b] return $a }</r>", "S//a->x JOIN{x = y, 1 h} S//b->y"])
+def test_only_filters_have_dialects(run: Any, folder: Any, query: str) -> None:
+    row = json.dumps({"query": query, "dialect": "tian"})
+    folder({"subs.jsonl": row + "\n", "m.xml": "<a/>"})
+    for command in (
+        ["match", "-s", "subs.jsonl", "m.xml"],
+        ["import", "subs.jsonl"],
+        ["subscribe", "--dialect", "tian", query],
+    ):
+        done = run(*command)
+        assert done.returncode == 2 and "bad-dialect" in done.stderr and "leave it out" in done.stderr, command
+    with pytest.raises(OptionError, match="has no dialects"):
+        Broker().subscribe(query, dialect="tian")
+    if query.startswith("<"):
+        with pytest.raises(OptionError, match="has no dialects"):
+            Engine().add(query, dialect="tian")
+    # A store of an earlier version may have such a row.
+    assert SubscriptionRecord("x", query, kind=kind_of(query), dialect="tian").to_subscription().dialect == "w3c"
 
 
 def test_an_unknown_dialect_is_named_everywhere(run: Any, folder: Any) -> None:

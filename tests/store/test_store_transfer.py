@@ -154,6 +154,24 @@ def test_all_kinds_of_bad_lines_at_once(store: Store) -> None:
     assert import_jsonl(store, lines(*good)).added == 40
 
 
+def test_the_reason_of_a_pause_is_kept(store: Store) -> None:
+    reason = "failed on 3 of 3 messages: residual-too-costly:\nit takes too long"
+    store.subscribe("/a", id="failing")
+    assert store.pause_failing("failing", reason, store.version)
+    exported = [line.encode() for line in export_jsonl(store)]
+    assert json.loads(exported[0]) == {"id": "failing", "query": "/a", "state": "paused", "reason": reason}
+    assert import_jsonl(store, exported, replace=True).unchanged == 1
+    store.unsubscribe("failing")
+    import_jsonl(store, exported)
+    assert store.paused_failing() == {"failing": reason} and store.subscription("failing").reason == reason
+    assert import_jsonl(store, lines({"id": "failing", "query": "/b", "state": "paused"}), replace=True).replaced == 1
+    assert store.subscription("failing").reason is None
+    for wrong in ({"state": "paused", "reason": 7}, {"reason": reason}, {"state": "paused", "reason": "\0"}):
+        with pytest.raises(SubscriptionFileError) as caught:
+            import_jsonl(store, lines({"id": "x", "query": "/a", **wrong}))
+        assert [error.code for _, error in caught.value.problems] == ["bad-reason"]
+
+
 def test_replace_touches_only_what_differs(store: Store) -> None:
     for id in "abc":
         store.subscribe("/q", id=id)

@@ -186,20 +186,15 @@ def subscriptions(
         for record in records:
             if wanted is None or wanted.search(record.query) or wanted.search(record.id):
                 found += 1
-                yield _listed(record) if format == "jsonl" else _cells(record)
+                yield record.to_json() if format == "jsonl" else _cells(record)
 
     with opened(url) as store:
         show(format, rows(store.subscriptions(subscriber=subscriber, state=state)), COLUMNS, "subscriptions")
     ctx.exit(0 if found else 1)
 
 
-def _listed(record: SubscriptionRecord) -> dict[str, Any]:
-    """Return a subscription as JSON has it, with the reason if it was paused because it kept failing."""
-    return record.to_json() | ({} if record.reason is None else {"reason": record.reason})
-
-
 def _cells(record: SubscriptionRecord) -> dict[str, Any]:
-    plain = {"id", "subscriber", "kind", "query", "state"}
+    plain = {"id", "subscriber", "kind", "query", "state", "reason"}
     options = {key: value for key, value in record.to_json().items() if key not in plain}
     return {
         "id": record.id,

@@ -16,6 +16,7 @@ import re
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.lexer import NCNAME
+from twigcast.lang.xpath import DIALECTS, check_dialect
 from twigcast.lang.xscl import is_correlation
 
 LANGUAGES = {"filter": "XPath", "transform": "FLWR", "correlate": "XSCL"}
@@ -27,6 +28,11 @@ _HINTS = {
     "filter": "a filter is an XPath expression, such as //order[total > 100]",
     "transform": "a transform is an element around a FLWR expression: <r>{ for $x in //a return $x }</r>",
     "correlate": "a correlation starts with FROM or SELECT, or ties blocks: S//a->x FOLLOWED BY{x = y, 5 min} S//b->y",
+}
+
+_NO_DIALECT = {
+    "transform": "leave it out, and write [.//b] for a path that starts at the node of its predicate",
+    "correlate": "leave it out: a path in a condition of XSCL starts at the node of the condition",
 }
 
 
@@ -49,6 +55,15 @@ def check_kind(kind: str, query: str) -> None:
         hint = f"an XSCL query of one block starts with FROM: FROM {query.strip()[:80]}"
     text = f"this text is read as {LANGUAGES[taken]}, a {_noun(taken)}, not as a {_noun(kind)}"
     raise OptionError("wrong-kind", text, hint=hint)
+
+
+def check_dialect_of(query: str, dialect: object) -> None:
+    """Raise OptionError if there is no such dialect, or if the text is no filter: only XPath has dialects."""
+    check_dialect(dialect)
+    kind = kind_of(query)
+    if dialect != DIALECTS[0] and kind != "filter":
+        text = f"a {_noun(kind)} ({LANGUAGES[kind]}) has no dialects, and the dialect {dialect!r} is given"
+        raise OptionError("bad-dialect", text, hint=_NO_DIALECT[kind])
 
 
 def described(query: str) -> str:

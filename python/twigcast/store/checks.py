@@ -11,10 +11,9 @@ from twigcast.correlate.default import Default
 from twigcast.correlate.engine import check_correlation
 from twigcast.engine import Engine
 from twigcast.errors import TwigcastError
-from twigcast.lang.kinds import check_kind
+from twigcast.lang.kinds import check_dialect_of, check_kind
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.unsatisfiable import NeverMatches
-from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import parse_correlation
 from twigcast.results import check_deliver_empty, check_result
 from twigcast.shape import Shapes, Template, scope_of
@@ -134,7 +133,7 @@ class Checker:
                 if record.kind != "filter" or record.query[:1] != "/" or "{" in record.query or "->" in record.query:
                     check_kind(record.kind, record.query)
                 if record.dialect != "w3c":
-                    check_dialect(record.dialect)
+                    check_dialect_of(record.query, record.dialect)
             except TwigcastError as error:
                 problems.append((i, error))
             else:

@@ -39,15 +39,17 @@ class SubscriptionRecord(NamedTuple):
     deliver_empty: bool = False
     """Of a transform: its empty outer element is delivered where nothing is bound."""
     reason: str | None = None
-    """Why it was paused, if it kept failing. The store's own, as the version is."""
+    """Why it was paused, if it kept failing."""
 
     def to_subscription(self) -> Subscription:
+        """Return the subscription as an engine takes it."""
         return Subscription(
             self.id,
             self.query,
             self.namespaces,
             self.default_namespace,
-            dialect=self.dialect,
+            # Version f693179 accepted a dialect for other kinds, and ignored it.
+            dialect=self.dialect if self.kind == "filter" else "w3c",
             result=self.result,
             deliver_empty=self.deliver_empty,
         )
@@ -73,8 +75,8 @@ class SubscriptionRecord(NamedTuple):
             found["deliver_empty"] = True
         return found
 
-    def row(self) -> tuple[str, str | None, str, str, str | None, str | None, str]:
-        """For the columns of ``tables.subscriptions``, but for the version and the reason."""
+    def row(self) -> tuple[str, str | None, str, str, str | None, str | None, str, str | None]:
+        """Return the values for the columns of ``tables.subscriptions``, but for the version."""
         options = self.options()
         return (
             self.id,
@@ -84,6 +86,7 @@ class SubscriptionRecord(NamedTuple):
             json.dumps(dict(self.namespaces), sort_keys=True) if self.namespaces else None,
             json.dumps(options, sort_keys=True) if options else None,
             self.state,
+            self.reason,
         )
 
 
@@ -151,7 +154,7 @@ def from_json(value: Any, number: int) -> SubscriptionRecord:
     given["id"] = str(given["id"])
     check_id(given["id"])
     given.setdefault("kind", kind_of(given["query"]))
-    return SubscriptionRecord(**given)
+    return _with_reason(SubscriptionRecord(**given))
 
 
 def check(record: SubscriptionRecord) -> SubscriptionRecord:
@@ -161,6 +164,14 @@ def check(record: SubscriptionRecord) -> SubscriptionRecord:
         value = getattr(record, key)
         if value is not None or key in _REQUIRED:
             check_value(value)
+    return _with_reason(record)
+
+
+def _with_reason(record: SubscriptionRecord) -> SubscriptionRecord:
+    """Check that only a paused subscription has a reason, and return it."""
+    if record.reason is not None and record.state != "paused":
+        text = f'"reason" says why a subscription was paused, and {record.id!r} is {record.state}'
+        raise OptionError("bad-reason", text, hint='leave it out, or set "state" to "paused"')
     return record
 
 

@@ -360,8 +360,8 @@ class Store:
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
         stored = record._replace(version=writer.version)
-        names = [column.name for column in tables.subscriptions.columns]
-        row = dict(zip(names, (*stored.row(), stored.version, None), strict=True))
+        names = [column.name for column in tables.subscriptions.columns if column.name != "version"]
+        row = {**dict(zip(names, stored.row(), strict=True)), "version": stored.version}
         writer.connection.execute(insert(tables.subscriptions).values(**row))
         writer.note(op, record.id)
         return stored

@@ -41,7 +41,7 @@ from twigcast.subscriptions import SHOWN, SubscriptionFileError
 
 # After so many bad lines the file as a whole is the mistake.
 MAX_PROBLEMS = 1_000
-_COLUMNS = ("id", "subscriber", "query", "kind", "namespaces", "options", "state")
+_COLUMNS = ("id", "subscriber", "query", "kind", "namespaces", "options", "state", "reason")
 
 _text = tables.subscriptions.c.id.type
 _incoming = Table(
@@ -208,7 +208,7 @@ def _insert(connection: Connection, database: Database, rows: list[tuple[Any, ..
     if not rows:
         return
     if database.is_sqlite:
-        connection.exec_driver_sql(f"INSERT INTO {_incoming.name} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.exec_driver_sql(f"INSERT INTO {_incoming.name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         return
     raw = connection.connection.driver_connection
     assert raw is not None
