@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from twigcast.cli import screen as module
+from twigcast.cli.replay import replay
 from twigcast.cli.screen import JsonLines, Onlooker, Screen
 from twigcast.cli.status import line_of, summary_of
+from twigcast.delivery import Counts
+from twigcast.spark.replay import Replayed
 
 pytest.importorskip("pyspark")
 
@@ -96,3 +102,26 @@ def test_events_as_json(at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert start["event"] == "starting Spark" and start["time"].endswith("Z")
     assert (failures["level"], failures["event"]) == ("warning", "failures")
     assert failures["dead_letters"] == [LETTER] and failures["failed_deliveries"] == {"files": 9}
+
+
+def test_a_replay_shows_how_long_it_takes(tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    stream = f'[streams.in]\nsource = "directory"\npath = "{tmp_path}/in"\n'
+    (tmp_path / "pipeline.toml").write_text(f'[state]\npath = "{tmp_path}/state"\n{stream}')
+
+    def slow_session(*_: Any, **__: Any) -> None:
+        time.sleep(0.3)
+
+    def slow_replay(settings: Any, wanted: Any, start: Any, on_batch: Any) -> Replayed:
+        start()
+        on_batch("in", Counts(messages=3))
+        time.sleep(0.3)
+        return Replayed(Counts(messages=3), {}, True)
+
+    monkeypatch.setattr("twigcast.spark.pipeline.pipeline_session", slow_session)
+    monkeypatch.setattr(importlib.import_module("twigcast.spark.replay"), "replay", slow_replay)
+    ended = CliRunner().invoke(replay, [str(tmp_path / "pipeline.toml"), "--since", "1h"], catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    lines = ended.output.splitlines()
+    assert "starting Spark, 0 s" in lines and "replaying: 3 messages, in, 0 s" in lines
+    assert "3 messages, 0 deliveries, 0 dead letters" in lines

@@ -63,7 +63,10 @@ def replay(
 
     Beside a running pipeline, its sinks deliver; else they are started for the time of the replay.
     """
+    from rich.console import Console
+
     from twigcast.cli.run_pipeline import undelivered
+    from twigcast.cli.screen import Screen
     from twigcast.cli.signals import Signals
     from twigcast.delivery import Counts
     from twigcast.spark.pipeline import pipeline_session
@@ -74,15 +77,20 @@ def replay(
     settings = load(file)
     wanted = Replay(since, until, streams, subscription)
 
+    so_far = Counts()
+
     def start() -> Any:
-        click.echo("starting Spark", err=True)
+        screen.say("starting Spark")
         log = settings.state.path / "spark-replay.log"
-        return signals.start(lambda: pipeline_session(settings, cores=cores, once=True, log=log))
+        session = signals.start(lambda: pipeline_session(settings, cores=cores, once=True, log=log))
+        screen.say("replaying")
+        return session
 
     def on_batch(stream: str, counts: Counts) -> None:
-        click.echo(f"{stream}: {counts.messages:,}", err=True)
+        so_far.add(counts)
+        screen.say(f"replaying: {so_far.messages:,} messages, {stream}")
 
-    with Signals() as signals:
+    with Screen(Console(stderr=True)) as screen, Signals() as signals:
         done = run(settings, wanted, start, on_batch)
     total = done.total
     click.echo(f"{total.messages:,} messages, {total.deliveries:,} deliveries, {total.rejects:,} dead letters")
