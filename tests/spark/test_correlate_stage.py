@@ -144,9 +144,8 @@ def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Pat
         )
         query.awaitTermination()
 
-    run(rows[:25], rows[25:30])
-    run(rows[30:])
-    run([("S", "late", -1000 * SECOND, "<m><a>1</a><b>1</b></m>")])
+    run(rows[:30])
+    run(rows[30:], [("S", "late", -1000 * SECOND, "<m><a>1</a><b>1</b></m>")])
     written = spark.read.parquet(str(out))
     assert found(written.where("kind = 'result'")) == expected(rows)
     assert [row.message for row in late(written).collect()] == ["late"]
