@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import time
+import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from pipeline_files import Site
 from pyspark.sql import SparkSession
 
 from twigcast.cli.dead import dead as dead_command
+from twigcast.cli.status import line_of, status
 from twigcast.correlate.making import Payloads
 from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
@@ -20,6 +25,7 @@ from twigcast.spark.correlate import _Memory
 from twigcast.spark.pipeline import Run
 from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, process
 from twigcast.spark.stages.standing import Standing
+from twigcast.spark.watch import Observers, status_of
 
 RESIDUAL = "//b[following-sibling::b]"
 TRANSFORM = "<r>{ for $b in //b[following-sibling::b] return $b }</r>"
@@ -29,6 +35,8 @@ max_residual_cost = 1
 [subscriptions]
 pause_after = 4
 pause_within = 10
+[metrics]
+port = 0
 """
 
 
@@ -36,6 +44,25 @@ def run_once(site: Site, spark: SparkSession) -> Run:
     run = Run(site.settings, spark=spark, once=True)
     run()
     return run
+
+
+def run_and_look(site: Site, spark: SparkSession) -> tuple[Run, str, str]:
+    """Run once; return the run, and its live line and its metrics when two subscriptions have been paused."""
+    looks: list[tuple[str, str]] = []
+    with Observers(site.settings) as observers:
+        watch = observers.watch()
+
+        def on_end(run: Run) -> None:
+            until = time.monotonic() + 30
+            while len(run.paused.reasons()) < 2 and time.monotonic() < until:
+                time.sleep(0.05)
+            with urllib.request.urlopen(f"http://127.0.0.1:{observers._metrics.port}/metrics", timeout=10) as read:
+                looks.append((line_of(status_of(run, True), 0), read.read().decode()))
+            watch.on_end(run)
+
+        run = Run(site.settings, spark=spark, once=True, watch=replace(watch, on_end=on_end))
+        run()
+    return run, *looks[0]
 
 
 def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_path: Path) -> None:
@@ -48,7 +75,17 @@ def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_
         store.subscribe("//b", id="plain", subscriber="ann")
     for number in range(5):
         site.put(f"{number}.xml", f"<a><b>{number}</b><b/></a>")
-    run = run_once(site, spark)
+    run, line, metrics = run_and_look(site, spark)
+    assert "2 dead letters" in line and "10 failures of subscriptions" in line, line
+    assert "2 subscriptions are paused because they kept failing" in line, line
+    for words in (
+        'twigcast_subscription_failures_total{stream="in"} 10.0',
+        "twigcast_subscriptions_paused 2.0",
+        'letters_total{kind="subscription",reason="residual-too-costly",sink="",stream="in"} 1.0',
+    ):
+        assert words in metrics, metrics
+    shown = json.loads(CliRunner().invoke(status, [str(site.file)]).output)
+    assert set(shown["paused"]) == {"filter", "transform"} and shown["total"]["failures"] == 10
     assert (run.total.messages, run.total.rejects, run.total.failures) == (5, 0, 10)
     assert sorted(site.in_lake()) == [(f"{n}.xml", "plain") for n in range(5)]
     letters = DeadLetters(site.settings.state.dead)

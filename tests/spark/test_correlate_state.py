@@ -1,0 +1,109 @@
+"""The state of correlations: files that are cleared away, and a checkpoint that is damaged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pipeline_files import Site
+from pyspark.sql import SparkSession
+from test_correlate_pipeline import put, site_of, wanted
+
+from twigcast.errors import StateDamaged
+from twigcast.spark.pipeline import Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("java")]
+
+
+def clearing(site: Site, after: str) -> None:
+    """Let the files of the stream be moved or deleted once they are read."""
+    text = site.file.read_text()
+    more = f'after = "move"\nmove_to = "{site.folder}/done"' if after == "move" else f'after = "{after}"'
+    site.file.write_text(text.replace("max_files =", f"{more}\nmax_files ="))
+
+
+@pytest.fixture(scope="module")
+def read_site(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A pipeline that has read the messages 0 to 3 in two runs, and moved them away."""
+    site = site_of(tmp_path_factory.mktemp("read") / "site")
+    clearing(site, "move")
+    for numbers in ((0, 1), (2, 3)):
+        for number in numbers:
+            put(site, number, number % 2)
+        Run(site.settings, spark=spark, once=True)()
+    return site
+
+
+def test_files_are_moved_when_correlations_have_read_them(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
+    assert read_site.in_lake() == wanted({number: number % 2 for number in range(4)})
+    assert not list(read_site.inbox.iterdir())
+    assert sorted(path.name for path in (read_site.folder / "done").iterdir()) == [f"{n:03d}.xml" for n in range(4)]
+    # A file of a name that was given back is a new message, to correlations too.
+    site = copy_of(read_site, tmp_path / "copy")
+    site.file.write_text(site.file.read_text().replace('after = "move"', 'after = "delete"').replace("move_to", "#"))
+    site.put("000.xml", '<a t="1700000010"><k>7</k></a>')
+    put(site, 11, 7)
+    Run(site.settings, spark=spark, once=True)()
+    new = site.in_lake() - read_site.in_lake()
+    assert new["pairs(000.xml,011.xml)", "pairs"] == 1 and new.total() == 3
+    assert not list(site.inbox.iterdir())
+
+
+def copy_of(site: Site, folder: Path) -> Site:
+    """Copy the whole folder of a pipeline elsewhere."""
+    shutil.copytree(site.folder, folder)
+    copy = Site.__new__(Site)
+    copy.folder, copy.inbox, copy.file = folder, folder / "in", folder / "pipeline.toml"
+    copy.file.write_text(copy.file.read_text().replace(str(site.folder), str(folder)))
+    return copy
+
+
+def files_of_state(site: Site) -> Iterator[str]:
+    """Yield the files that correlations have to remember things in, relative to the state folder."""
+    checkpoint = site.settings.state.checkpoints / "correlations"
+    last = max(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdigit())
+    for name in ("beginning.json", "metadata", f"offsets/{last}", f"commits/{last}", "folders/in/listing.db"):
+        yield f"checkpoints/correlations/{name}"
+    yield "correlations.json"
+    yield f"log/correlations/batch-{last:08d}.json"
+
+
+GOES_ON = {
+    # As after a kill between the two commits.
+    ("commits", "missing"),
+    # The set of correlations is then that of the store.
+    ("correlations.json", "missing"),
+}
+
+
+def test_damage(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
+    """Each file is deleted, and cut off: the run goes on with nothing lost or doubled, or refuses and names a file."""
+    before = read_site.in_lake()
+    for name in files_of_state(read_site):
+        for kind in ("missing", "empty"):
+            place = tmp_path / f"{name.replace('/', '-')}-{kind}"
+            site = copy_of(read_site, place)
+            file = site.settings.state.path / name
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            if kind == "missing":
+                file.unlink()
+            else:
+                file.write_bytes(b"")
+            put(site, 4, 0)
+            if any(part in name and kind == how for part, how in GOES_ON):
+                Run(site.settings, spark=spark, once=True)()
+                assert site.in_lake() - before == wanted(dict(enumerate((0, 1, 0, 1, 0)))) - before, (name, kind)
+                assert before - site.in_lake() == {}
+                continue
+            with pytest.raises(StateDamaged) as caught:
+                Run(site.settings, spark=spark, once=True)()
+            assert str(place) in caught.value.text and caught.value.hint, (name, kind, caught.value.text)
+    # Spark's own state of the correlations, which only its next micro-batch asks for.
+    site = copy_of(read_site, tmp_path / "spark-state")
+    shutil.rmtree(site.settings.state.checkpoints / "correlations" / "state")
+    put(site, 4, 0)
+    with pytest.raises(StateDamaged) as caught:
+        Run(site.settings, spark=spark, once=True)()
+    assert str(tmp_path / "spark-state") in caught.value.text
