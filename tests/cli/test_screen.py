@@ -107,7 +107,8 @@ def test_events_as_json(at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_a_replay_shows_how_long_it_takes(tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     stream = f'[streams.in]\nsource = "directory"\npath = "{tmp_path}/in"\n'
-    (tmp_path / "pipeline.toml").write_text(f'[state]\npath = "{tmp_path}/state"\n{stream}')
+    sink = f'[sinks.files]\nkind = "directory"\npath = "{tmp_path}/files"\n'
+    (tmp_path / "pipeline.toml").write_text(f'[state]\npath = "{tmp_path}/state"\n{stream}{sink}')
 
     def slow_session(*_: Any, **__: Any) -> None:
         time.sleep(0.3)
@@ -118,7 +119,7 @@ def test_a_replay_shows_how_long_it_takes(tmp_path: Path, at_once: None, monkeyp
         time.sleep(0.3)
         return Replayed(Counts(messages=3), {}, True)
 
-    monkeypatch.setattr("twigcast.spark.pipeline.pipeline_session", slow_session)
+    monkeypatch.setattr(importlib.import_module("twigcast.spark.pipeline"), "pipeline_session", slow_session)
     monkeypatch.setattr(importlib.import_module("twigcast.spark.replay"), "replay", slow_replay)
     ended = CliRunner().invoke(replay, [str(tmp_path / "pipeline.toml"), "--since", "1h"], catch_exceptions=False)
     assert ended.exit_code == 0, ended.output

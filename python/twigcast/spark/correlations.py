@@ -296,6 +296,20 @@ class CorrelationRun:
                 ends = offsets(checkpoint, batch) if batch >= 0 else []
                 if place < len(ends) and ends[place].get("entry", -1) >= listing.next:
                     raise StateDamaged(listing.path, "has lost files that have been read")
+                if batch >= 0 and batch not in numbers(checkpoint / "commits"):
+                    self._check_repeated(listing, batch, place)
+
+    def _check_repeated(self, listing: Listing, batch: int, place: int) -> None:
+        """Check that the files of a micro-batch are there, which Spark has not committed and will repeat.
+
+        Files are cleared away only after the commit, so if they have been, the commit has been lost.
+        """
+        ends = [offsets(self._checkpoint, number) if number >= 0 else [] for number in (batch - 1, batch)]
+        before, last = (int(of[place].get("entry", -1)) if place < len(of) else -1 for of in ends)
+        for number in range(before + 1, last + 1):
+            if not listing.entry(number).files:
+                path = self._checkpoint / "commits" / str(batch)
+                raise StateDamaged(path, "is missing, but the files of this micro-batch have been cleared away")
 
     def _open_listing(self, name: str, checkpoint: Path) -> Listing:
         stream = self.run.settings.streams[name]
