@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Line
-from twigcast.correlation import SECOND
 from twigcast.spark.correlate import correlate
 from twigcast.spark.session import session
+from twigcast.units import SECOND
 from twigcast.workload.joins import STREAM, feed, feed_items, join_queries
 
 CORES = 2

@@ -34,8 +34,8 @@ from twigcast.schema.check import check
 from twigcast.shares import Result, measure, within_budget
 from twigcast.shown import shown
 from twigcast.subscription import check_query
-from twigcast.times import event_time
 from twigcast.transform.explanation import TransformExplanation
+from twigcast.units import ENDLESS, duration_option, size_option, time_option
 
 if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
@@ -163,9 +163,9 @@ class Broker:
         mode: str = "trie",
         predicates: str = "shared",
         strategy: str = "default",
-        lateness: float | None = None,
-        max_state_bytes: int = MAX_BYTES,
-        max_ahead: float | None = None,
+        lateness: float | str | None = None,
+        max_state_bytes: int | str = MAX_BYTES,
+        max_ahead: float | str | None = None,
         engine: str = "automaton",
         database: str | None = None,
         plan: str | None = None,
@@ -173,10 +173,11 @@ class Broker:
         pause_within: int = WITHIN,
         **plans: Any,
     ) -> None:
-        """``strategy``, ``lateness`` (in the unit of the messages' times, seconds for dates) and ``max_state_bytes``
-        are for correlations: see ``twigcast.correlate.engine``. Where messages come from others who set their times,
-        ``max_ahead`` (in seconds) bounds how far a time may be ahead of the clock: one message from the far future
-        would make all later ones late. Without it there is no bound, since times need not be those of the clock.
+        """``strategy``, ``lateness`` and ``max_state_bytes`` are for correlations: see ``twigcast.correlate.engine``.
+        Where messages come from others who set their times, ``max_ahead`` bounds how far a time may be ahead of the
+        clock: one message from the far future would make all later ones late. Without it there is no bound, since times
+        need not be those of the clock. Durations are numbers of seconds or texts such as ``"5 min"``, sizes are numbers
+        or texts such as ``"64M"``: see ``twigcast.units``.
 
         ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
         ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
@@ -207,13 +208,11 @@ class Broker:
         self.correlations = Correlations(
             namespaces=namespaces,
             strategy=strategy,
-            lateness=None if lateness is None else event_time(lateness),
-            max_bytes=max_state_bytes,
+            lateness=None if lateness is None else duration_option("lateness", lateness, ENDLESS),
+            max_bytes=size_option("max_state_bytes", max_state_bytes),
             limits=limits,
         )
-        self._max_ahead = None if max_ahead is None else event_time(max_ahead)
-        if self._max_ahead is not None and self._max_ahead < 0:
-            raise OptionError("bad-max-ahead", f"max_ahead must not be negative: {max_ahead}")
+        self._max_ahead = None if max_ahead is None else duration_option("max_ahead", max_ahead)
         # filters and transforms that read one stream only
         self._streams: dict[str, Engine] = {}
         self._subscribers: dict[SubscriptionId, str] = {}
@@ -436,9 +435,10 @@ class Broker:
         """Match one message; raises MessageError, with the place, if it cannot be read.
 
         The message's id, where none is given, is the count of messages published so far. ``time`` is when it happened,
-        for correlations: a number, a datetime or the text of one; now if it is not given. What correlations publish is
-        matched too, as a message of its own. Subscriptions that cannot be evaluated on the message are appended to
-        ``failures`` (or logged): the others get their matches. One that keeps failing is paused (see ``paused``).
+        for correlations: a datetime, or a number or text as ``twigcast.units`` reads it; now if it is not given. What
+        correlations publish is matched too, as a message of its own. Subscriptions that cannot be evaluated on the
+        message are appended to ``failures`` (or logged): the others get their matches. One that keeps failing is paused
+        (see ``paused``).
         """
         xml = message_of(xml)
         _check_text("a stream", stream)
@@ -446,7 +446,7 @@ class Broker:
             raise OptionError("bad-failures", f"failures is a list, not {type(failures).__name__}")
         if id is not None and not is_id(id):
             raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
-        at = None if time is None else self._checked(event_time(time))
+        at = None if time is None else self._checked(time_option(time))
         number = next(self._published)
         message = number if id is None else id
         failed: list[Failure] = []

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.errors import MessageError, OptionError
+from twigcast.rows import row_of_error
 
 Rejected = dict[int, MessageError]
 """Messages that a schema rejects, by row."""
@@ -56,5 +57,5 @@ def with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
     rows = error.to_pylist()
     for row, e in rejected.items():
         if 0 <= row - start < len(rows):
-            rows[row - start] = {"code": e.code, "line": e.line, "column": e.column, "offset": e.offset, "text": e.text}
+            rows[row - start] = row_of_error(e)
     return pa.array(rows, error.type)

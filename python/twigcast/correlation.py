@@ -19,7 +19,6 @@ from typing import NamedTuple
 from twigcast.constructor import Content, Copy, Element, Function, Hole, Item, Name, Path, items_of
 from twigcast.pattern import Twig
 
-SECOND = 1_000_000
 JOIN, FOLLOWED = "join", "followed"
 ROOT_NAME = "result"
 

@@ -42,7 +42,6 @@ from twigcast.plan.planner import PREDICATES, Plan
 from twigcast.register import Register
 from twigcast.residual import Residuals, check, selecting
 from twigcast.results import (
-    MATCH,
     RESULT_FIELDS,
     Selected,
     as_matches,
@@ -52,6 +51,7 @@ from twigcast.results import (
     exceeds,
     match_of,
 )
+from twigcast.rows import MATCH
 from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of

@@ -1,6 +1,6 @@
 """Failures of single subscriptions: an exception while one is evaluated is its own, and the others get their matches.
 
-Imports: errors, ids.
+Imports: errors, ids, rows.
 """
 
 from __future__ import annotations
@@ -15,27 +15,13 @@ import pyarrow.compute as pc
 
 from twigcast.errors import SubscriptionError, TwigcastError, excerpt
 from twigcast.ids import SubscriptionId
+from twigcast.rows import FAILURE, FAILURES, WORDS
 from twigcast.shown import shown
 
 FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that end the process or a generator; every other one, a panic of the kernel too, is a failure."""
 MAX_TEXT = 500
 """Characters of the text of a failure: a query may be long, and every message may fail."""
-
-_WORDS = pa.dictionary(pa.int32(), pa.string())
-FAILURE = pa.struct(
-    [
-        pa.field("subscription", pa.uint32(), nullable=False),
-        pa.field("code", _WORDS, nullable=False),
-        pa.field("text", _WORDS, nullable=False),
-    ]
-)
-"""A failure in a column: the number of the subscription, a stable code, and a text for people.
-
-Texts repeat, since a subscription tends to fail on many messages; hence the dictionaries.
-"""
-FAILURES = pa.list_(pa.field("item", FAILURE, nullable=False))
-"""The column ``failures`` of a batch of results. A row is null where every subscription was evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +74,7 @@ def failures_column(length: int, rows: FailedRows) -> pa.Array:
     columns = [
         pa.array([one.number for one in every], pa.uint32()),
         pa.array([one.code for one in every], pa.string()).dictionary_encode(),
-        pa.array([one.text for one in every], pa.large_string()).dictionary_encode().cast(_WORDS),
+        pa.array([one.text for one in every], pa.large_string()).dictionary_encode().cast(WORDS),
     ]
     offsets = [0, *accumulate(len(failed or ()) for failed in given)]
     lists = pa.ListArray.from_arrays(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.plan.planner import Plan
+from twigcast.rows import MATCH
 from twigcast.shares import Result
 from twigcast.shown import shown
 
@@ -21,18 +22,6 @@ text, comments and processing instructions count on from there; namespace declar
 A fragment is well-formed on its own: an element with all namespaces that are in scope; the value of an attribute or
 text, escaped; a comment or processing instruction as it is; the document without XML declaration and DTD.
 """
-
-MATCH = pa.struct(
-    [
-        pa.field("subscription", pa.uint32(), nullable=False),
-        pa.field("nodes", pa.list_(pa.field("item", pa.uint32(), nullable=False))),
-        pa.field("fragments", pa.list_(pa.field("item", pa.binary(), nullable=False))),
-        pa.field("complete", pa.bool_(), nullable=False),
-        pa.field("payload", pa.binary()),
-        pa.field("reason", pa.string()),
-    ]
-)
-"""A match in a column of ``Engine.select_batch``."""
 
 RESULT_FIELDS = ("nodes", "fragments", "complete", "payload", "reason")
 """The fields of ``MATCH`` that are a ``twigcast.shares.Result``."""

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twigcast.durations import WORDS, duration_text, milliseconds
 from twigcast.errors import OptionError
 from twigcast.hints import suggest
 from twigcast.ids import SubscriptionId, is_id
 from twigcast.shown import shown
+from twigcast.units import duration_option, format_duration
 
 STATES = ("active", "paused")
 # Becomes the name of a folder, and part of a topic's.
@@ -74,16 +74,13 @@ def as_object(fields: Mapping[str, Any]) -> dict[str, Any]:
         if not found["namespaces"]:
             del found["namespaces"]
     if "max_delay" in found:
-        found["max_delay"] = duration_text(found["max_delay"])
+        found["max_delay"] = format_duration(found["max_delay"] * 1_000)
     return found
 
 
 def delay(value: Any) -> int:
-    """Return a length of time in milliseconds."""
-    try:
-        return milliseconds(value)
-    except ValueError:
-        raise OptionError("bad-max-delay", f"max_delay must be {WORDS}") from None
+    """Return ``max_delay`` in milliseconds."""
+    return round(duration_option("max_delay", value) / 1_000)
 
 
 def check_subscriber_id(id: Any) -> None:

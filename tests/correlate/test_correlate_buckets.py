@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from twigcast.correlate.reference import evaluate
-from twigcast.correlation import SECOND
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
@@ -18,6 +17,7 @@ from twigcast.spark.stages import correlate
 from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Stored, process
 from twigcast.spark.stages.standing import Standing, spread
 from twigcast.transform.render import canonical
+from twigcast.units import SECOND
 
 EXAMPLES = 300 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 40
 ALL = 1000 * SECOND

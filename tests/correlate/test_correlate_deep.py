@@ -11,9 +11,9 @@ from twigcast.broker import Failure
 from twigcast.correlate.default import TOO_MUCH
 from twigcast.correlate.engine import Correlations
 from twigcast.correlate.reference import evaluate
-from twigcast.correlation import SECOND
 from twigcast.lang.xscl import parse_correlation
 from twigcast.transform.render import canonical
+from twigcast.units import SECOND
 
 QUERIES = {
     "anywhere": "S//a->x[b->v] FOLLOWED BY{v = w, INF} S//c->y[.//b->w]",

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
 from twigcast.correlate.reference import evaluate
-from twigcast.correlation import SECOND, Correlation
+from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.transform.render import canonical
+from twigcast.units import SECOND
 
 EXAMPLES = 1000 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 100
 ALL = 1000 * SECOND

@@ -10,8 +10,9 @@ import pytest
 
 from twigcast.correlate.engine import Correlations
 from twigcast.correlate.reference import evaluate
-from twigcast.correlation import SECOND, Correlation
+from twigcast.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
+from twigcast.units import SECOND
 
 SEEDS = 60 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 6
 NUMBERS = ("-3", "-0", "0", "0.5", " 7 ", "7", "1e2", "x", "", "12")

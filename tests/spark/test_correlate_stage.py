@@ -20,18 +20,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from twigcast.correlate.reference import evaluate
-from twigcast.correlation import SECOND
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.correlate import correlate, late
 from twigcast.transform.render import canonical
+from twigcast.units import SECOND
 
 sys.path.append(str(Path(__file__).parents[1] / "correlate"))
 
 from correlate_random import Arrivals, arrivals, queries
 
 EXAMPLES = 30 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 3
-ALL = 1000 * SECOND
+ALL = 1000
 QUERIES = {
     "follow": "S/m->x[a->v][b->w] FOLLOWED BY{v = p AND w = q, 20} S/m->y[a->p][b->q]",
     "either": "S/m->x[a->v] JOIN{v = w, 3} T/n->y[.//c->w]",
@@ -133,9 +133,7 @@ def test_a_stream_that_is_stopped_and_goes_on(spark: SparkSession, tmp_path: Pat
             number = len(list(inbox.iterdir()))
             (inbox / f"{number:03d}.json").write_text(text)
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox))
-        results = correlate(
-            messages(frame), QUERIES, stream="stream", buckets=2, lateness=100 * SECOND, everything=True
-        )
+        results = correlate(messages(frame), QUERIES, stream="stream", buckets=2, lateness=100, everything=True)
         query = (
             results.writeStream.format("parquet")
             .option("checkpointLocation", str(checkpoint))

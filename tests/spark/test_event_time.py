@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pyarrow as pa
 import pytest
 
-from twigcast.spark.sources.event_time import EventTime, parse_time
+from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import message_batch
 
 ARRIVAL = 1_700_000_000_000_000
@@ -71,9 +69,3 @@ def test_transport_times_beyond_the_calendar() -> None:
     assert [code for _, code in found] == ["time-ahead", "no-time", None]
     found = outcome("/a/@t", ['<a t="1"/>', "<a/>"], [2**63 - 1, 2**63 - 1])
     assert found == [(1_000_000, None), (ARRIVAL, "no-time")]
-
-
-def test_what_is_parsed() -> None:
-    assert parse_time("2024-01-01T24:00:00+01:00") == datetime(2024, 1, 1, 23, tzinfo=UTC)
-    assert parse_time("1700000000") == parse_time("1700000000000")
-    assert parse_time("soon") is None

@@ -11,10 +11,11 @@ import pytest
 
 from twigcast.engine import Engine, Subscription
 from twigcast.failures import FAILURES
+from twigcast.rows import ERROR, MATCHES
 from twigcast.spark.sinks import jsonl
 from twigcast.spark.stages import match as match_stage
 from twigcast.spark.stages import outcome as outcome_stage
-from twigcast.spark.stages.outcome import ERROR, MATCHES, Outcome, outcomes
+from twigcast.spark.stages.outcome import Outcome, outcomes
 
 
 def ask(engine: Engine, xml: list[Any], kind: pa.DataType | None = None) -> dict[int, Any]:

@@ -15,14 +15,23 @@ from twigcast.chunk.run import Options, cores
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable
-from twigcast.cli.large import CHUNKS, LargeFiles, complaints, read_schema
-from twigcast.cli.options import OneOf, Size, format_option, limit_options, limits_from, namespace_options
+from twigcast.cli.large import CHUNKS, LargeFiles, complaints
+from twigcast.cli.options import (
+    OneOf,
+    Size,
+    format_option,
+    limit_options,
+    limits_from,
+    namespace_options,
+    schema_option,
+)
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import RESULTS
+from twigcast.schema import Schema
 from twigcast.subscriptions import SubscriptionFile, compile_file
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,7 +64,7 @@ def chunk() -> None:
 
 def scheme_options(command: F) -> F:
     for option in (
-        click.option("--schema", metavar="FILE", help="The documents' schema: a DTD, or an XML Schema (.xsd)."),
+        schema_option("The documents' schema: a DTD or an XML Schema."),
         click.option(
             "--chunks", type=click.IntRange(0), default=CHUNKS, show_default=True, help="How many chunks to aim at."
         ),
@@ -84,7 +93,7 @@ def beside_option(default: str) -> Callable[[F], F]:
 def plan(
     subscriptions: str,
     chunks: int,
-    schema: str | None,
+    schema: Schema | None,
     beside: str,
     namespaces: tuple[tuple[str, str], ...],
     format: str,
@@ -150,7 +159,7 @@ def split(
     file: str,
     subscriptions: str,
     chunks: int,
-    schema: str | None,
+    schema: Schema | None,
     beside: str,
     output: str,
     batch_bytes: int | None,
@@ -252,7 +261,7 @@ def match(
     subscriptions: str,
     messages: tuple[str, ...],
     chunks: int,
-    schema: str | None,
+    schema: Schema | None,
     beside: str,
     engine: str,
     jobs: int | None,
@@ -281,9 +290,7 @@ def match(
         max_document=max_document,
     )
     file = _read(subscriptions, namespaces, result)
-    files = LargeFiles(
-        file, options, namespaces=dict(namespaces), chunks=chunks, schema=read_schema(schema), beside=beside
-    )
+    files = LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=schema, beside=beside)
     for notice in files.scheme().notices:
         click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
     names = list(expand(messages))
@@ -315,14 +322,13 @@ def match(
 def _files(
     subscriptions: str,
     chunks: int,
-    schema: str | None,
+    schema: Schema | None,
     beside: str,
     namespaces: tuple[tuple[str, str], ...],
     options: Options,
 ) -> LargeFiles:
     file = _read(subscriptions, namespaces)
-    given = read_schema(schema)
-    return LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=given, beside=beside)
+    return LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=schema, beside=beside)
 
 
 def _read(name: str, namespaces: tuple[tuple[str, str], ...], result: str = RESULTS[0]) -> SubscriptionFile:

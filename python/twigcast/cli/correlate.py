@@ -13,19 +13,17 @@ import click
 
 from twigcast.broker import Broker, Failure, Match
 from twigcast.cli.inputs import Message, Unreadable, as_json, decompressed, expand, printable, read
-from twigcast.cli.options import OneOf
+from twigcast.cli.options import Duration, OneOf
 from twigcast.cli.selected import failed_json, failed_line
 from twigcast.correlate.default import StateWarning
 from twigcast.correlate.engine import STRATEGIES
-from twigcast.correlation import SECOND
-from twigcast.durations import WORDS as DURATION
-from twigcast.durations import seconds
 from twigcast.engine import Engine
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
-from twigcast.times import microseconds
+from twigcast.transform.nodes import text_of
+from twigcast.units import SECOND, parse_time, to_datetime
 
 F = TypeVar("F", bound=Callable[..., Any])
 SHOWN = 200
@@ -35,6 +33,7 @@ def correlation_options(command: F) -> F:
     for option in (
         click.option(
             "--lateness",
+            type=Duration(),
             metavar="TIME",
             help="Take messages in the order given, and leave those out of correlations that are late by more.",
         ),
@@ -78,7 +77,7 @@ class Streams:
         messages: tuple[str, ...],
         streams: tuple[str, ...],
         time: str | None,
-        lateness: str | None,
+        lateness: float | None,
     ) -> Streams:
         own = [name for name in streams if "=" not in name]
         if len(own) > 1:
@@ -92,13 +91,7 @@ class Streams:
                 sources.append((name, source))
         if not sources:
             raise click.MissingParameter(ctx=ctx, param=next(p for p in ctx.command.params if p.name == "messages"))
-        late: float | None = None
-        if lateness is not None:
-            try:
-                late = seconds(lateness)
-            except ValueError:
-                raise click.UsageError(f"--lateness is {DURATION}, not {lateness!r}") from None
-        return cls(tuple(sources), time, late, bool(streams) or time is not None or lateness is not None)
+        return cls(tuple(sources), time, lateness, bool(streams) or time is not None or lateness is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,21 +160,9 @@ class _Clock:
         found = self._engine.select(message.data)
         if not found or not found[0].fragments:
             return f"there is nothing at {self._path}"
-        text = _text(found[0].fragments[0])
-        time = microseconds(text)
+        text = text_of(found[0].fragments[0])
+        time = parse_time(text)
         return f"{text[:100]!r} is not a time" if time is None else time
-
-
-def _text(fragment: bytes) -> str:
-    """The value of a fragment: an element's, or the text that it is. A comment has none."""
-    if b"<" not in fragment and b"&" not in fragment:
-        return fragment.decode()
-    from twigcast.transform.nodes import Message as Nodes
-
-    try:
-        return Nodes(b"<time>%b</time>" % fragment).document.value
-    except MessageError:  # nested deeper than libxml2 goes
-        return ""
 
 
 def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
@@ -200,7 +181,7 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
             failures: list[Failure] = []
             try:
                 found = broker.publish(
-                    one.message.data, id=name, time=_exact(one.time), stream=one.stream, failures=failures
+                    one.message.data, id=name, time=to_datetime(one.time), stream=one.stream, failures=failures
                 )
             except MessageError as error:
                 report.say(f"{printable(name)}:{error}")
@@ -220,12 +201,6 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
     if late:
         click.echo(f"warning: {late:,} messages were late, and joined with nothing", err=True)
     return 2 if report.errors else 0 if matched else 1
-
-
-def _exact(time: int) -> Any:
-    from decimal import Decimal
-
-    return Decimal(time) / SECOND
 
 
 def _read(streams: Streams, clock: _Clock, most: int, report: _Report) -> Iterator[_Timed]:

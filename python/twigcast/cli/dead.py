@@ -16,7 +16,7 @@ from twigcast.cli.inputs import as_json
 from twigcast.cli.options import format_option
 from twigcast.cli.output import show as show_rows
 from twigcast.errors import OptionError
-from twigcast.times import iso
+from twigcast.units import format_time
 
 if TYPE_CHECKING:
     from twigcast.config import Outline
@@ -187,9 +187,9 @@ def _letters(letters: DeadLetters | None, config: Path) -> DeadLetters:
 
 def _row(letter: Letter) -> dict[str, Any]:
     row = {name: getattr(letter, name) for name in letter.__slots__}
-    row["time"] = None if letter.time is None else iso(letter.time / 1e6)
-    row["created"] = iso(letter.created)
-    row["redriven"] = None if letter.redriven is None else iso(letter.redriven)
+    row["time"] = None if letter.time is None else format_time(letter.time / 1e6)
+    row["created"] = format_time(letter.created)
+    row["redriven"] = None if letter.redriven is None else format_time(letter.redriven)
     return row
 
 

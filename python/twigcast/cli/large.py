@@ -16,16 +16,15 @@ from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import BLOCK, GZIP, ZSTD, SourceError, blocks
 from twigcast.cli.inputs import printable
 from twigcast.cli.selected import failed_line
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError
 from twigcast.failures import Failed, failures_column
 from twigcast.lang.flwr import is_transform
-from twigcast.results import MATCH
-from twigcast.schema import Schema, dtd_schema, xsd_schema
+from twigcast.rows import MATCH, MATCHES
+from twigcast.schema import Schema
 from twigcast.subscriptions import SubscriptionFile
 
 CHUNKS = 4
 ABOVE = 64 << 20
-_MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
 _SELECTED = pa.list_(pa.field("item", MATCH, nullable=False))
 
 
@@ -46,17 +45,6 @@ def is_large(name: object, above: int) -> bool:
             return file.read(len(ZSTD)).startswith((GZIP, ZSTD))
     except (OSError, ValueError):
         return False  # whoever reads it will say why
-
-
-def read_schema(name: str | None) -> Schema | None:
-    if name is None:
-        return None
-    try:
-        with Path(name).open("rb"):
-            pass
-    except OSError as error:
-        raise OptionError("unreadable", f"{name}: {error.strerror}") from error
-    return xsd_schema(name) if name.endswith(".xsd") else dtd_schema(name)
 
 
 class LargeFiles:
@@ -109,7 +97,7 @@ class LargeFiles:
             ]
             matches = pa.array([rows], _SELECTED)
         else:
-            matches = pa.array([[self._places[one.id] for one in report.answers]], _MATCHES)
+            matches = pa.array([[self._places[one.id] for one in report.answers]], MATCHES)
         failed = [Failed(self._places[one.id], one.code, one.text) for one in report.undecided]
         failures = failures_column(1, {0: failed} if failed else {})
         columns = [pa.array([0], pa.uint32()), matches, pa.nulls(1), failures]

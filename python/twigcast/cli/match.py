@@ -102,7 +102,7 @@ def match(
     stream: tuple[str, ...],
     time: str | None,
     strategy: str,
-    lateness: str | None,
+    lateness: float | None,
     namespaces: tuple[tuple[str, str], ...],
     mode: str,
     predicates: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -16,11 +15,11 @@ from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.plan.planner import PREDICATES
 from twigcast.schema import Schema, read_schema
+from twigcast.units import SECOND, parse_duration, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MODES = ("trie", "nfa", "fsm-per-query")
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg,unused-ignore]
@@ -51,17 +50,27 @@ class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number, with K, M or G for powers of 1024."""
+    """A size in bytes, or a whole number, with K, M or G for powers of 1024."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        parts = re.fullmatch(r"(\d+)([kmg]?)", str(value).strip().lower())
-        if not parts:
-            self.fail(f"{value!r} is not a number such as 500, 64K or 16M", param, ctx)
-        return int(parts[1]) * _UNITS[parts[2]]
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(f"{error}, not {value!r}", param, ctx)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A duration, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return parse_duration(value) / SECOND
+        except ValueError as error:
+            self.fail(f"{error}, not {value!r}", param, ctx)
 
 
 def namespace_options(command: F) -> F:

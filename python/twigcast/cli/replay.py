@@ -10,7 +10,7 @@ import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.config import load
-from twigcast.durations import seconds
+from twigcast.units import parse_duration, parse_time, to_datetime
 
 EPILOG = """\b
 Examples:
@@ -31,17 +31,14 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         if isinstance(value, datetime):
             return value
-        from twigcast.spark.sources.event_time import parse_time
-
+        time = parse_time(value)
+        if time is not None:
+            return to_datetime(time)
         try:
-            return datetime.now(UTC) - timedelta(seconds=seconds(value))
+            return datetime.now(UTC) - timedelta(microseconds=parse_duration(value))
         except ValueError:
-            found = parse_time(str(value))
-        if found is None:
-            self.fail(
-                f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago", param
-            )
-        return found
+            text = f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago"
+            self.fail(text, param, ctx)
 
 
 @click.command(epilog=EPILOG)

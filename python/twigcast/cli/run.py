@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
-from twigcast.cli.options import limit_options, limits_from, namespace_options
+from twigcast.cli.options import Duration, limit_options, limits_from, namespace_options
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.signals import KILLED, Signals
 
@@ -39,21 +38,6 @@ order; with --once, while Spark starts, or a second time, the status is 130 or 1
 
 PLAIN_EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal."""
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``500ms``, ``2s``, ``1m``: as seconds."""
-
-    name = "duration"
-    units = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}  # noqa: RUF012
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|)\s*", str(value))
-        if not parts:
-            self.fail(f"{value!r} is not a duration; write 500ms, 2s or 1m", param, ctx)
-        return float(parts[1]) * self.units[parts[2]]
 
 
 @click.command(epilog=EPILOG, short_help="Run a pipeline, or the messages of a folder, on Spark.")

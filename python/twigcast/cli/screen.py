@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twigcast.cli.status import failures_of, line_of
-from twigcast.times import iso
+from twigcast.units import format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -206,7 +206,7 @@ class JsonLines(Onlooker):
 
     def line(self, level: str, event: str, at: float | None = None, **fields: Any) -> None:
         """Print an event."""
-        moment = iso(time.time() if at is None else at, "milliseconds")
+        moment = format_time(time.time() if at is None else at, "milliseconds")
         click.echo(json.dumps({"time": moment, "level": level, "event": event, **fields}, ensure_ascii=False), err=True)
 
 

@@ -15,7 +15,7 @@ import click
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import format_option
 from twigcast.config import StateSettings, outline
-from twigcast.times import iso
+from twigcast.units import format_time
 
 EPILOG = """\b
 Examples:
@@ -81,7 +81,7 @@ def show(found: dict[str, Any]) -> None:
     if "started" not in found:
         click.echo("it has not run yet")
         return
-    since, until = iso(found["started"]), iso(found["written"])
+    since, until = format_time(found["started"]), format_time(found["written"])
     click.echo(f"running since {since} (process {found['pid']})" if found["running"] else f"ended at {until}")
     if found["store"]:
         click.echo(f"the store cannot be reached: {found['store']}")
@@ -221,4 +221,4 @@ def _with_iso_times(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moment(seconds: float | None) -> str | None:
-    return None if seconds is None else iso(seconds, "milliseconds")
+    return None if seconds is None else format_time(seconds, "milliseconds")

@@ -12,7 +12,7 @@ from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.options import format_option
 from twigcast.cli.output import show
 from twigcast.errors import OptionError
-from twigcast.times import iso
+from twigcast.units import format_time
 
 
 @click.group(
@@ -83,7 +83,7 @@ def list_(format: str, url: str) -> None:
     """List the subscribers. Secrets are not shown."""
     with opened(url) as store:
         rows = [
-            {"id": s.id, "name": s.name, "created": iso(s.created.timestamp()), "targets": s.shown_targets()}
+            {"id": s.id, "name": s.name, "created": format_time(s.created.timestamp()), "targets": s.shown_targets()}
             for s in store.subscribers()
         ]
     show(format, rows, ("id", "name", "created", "targets"), "subscribers")

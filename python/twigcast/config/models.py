@@ -15,6 +15,7 @@ from twigcast.config.values import (
     Count,
     CountOrZero,
     Duration,
+    DurationOrZero,
     LocalPath,
     Name,
     Options,
@@ -145,7 +146,7 @@ class ArchiveSettings(Section):
 class CorrelationSettings(Section):
     """``[correlations]``: what is kept of messages for those that may join with them."""
 
-    lateness: Duration | None = None
+    lateness: DurationOrZero | None = None
     """How much older than the newest message one may be; without it, as much as the longest window."""
     max_state: Size = 1 << 30
     """Memory of a worker; beyond it the oldest messages are forgotten before their time, with a warning."""

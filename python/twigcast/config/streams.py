@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from twigcast.config.values import (
     Count,
-    Duration,
+    DurationOrZero,
     LocalPath,
     Location,
     Name,
@@ -34,7 +34,7 @@ class Stream(Section):
     message such as ``/order/@at``."""
     namespaces: dict[str, str] = Field(default_factory=dict)
     """Prefixes for the path in ``time``."""
-    max_ahead: Duration = 3600
+    max_ahead: DurationOrZero = 3600
     """A message whose event time is further ahead of its arrival is a dead letter: it would make all others late."""
 
     @model_validator(mode="after")

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo
 
-from twigcast.durations import seconds
 from twigcast.references import absolute
-
-_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+from twigcast.units import SECOND, parse_duration, parse_size
 
 
 class Problems(ValueError):
@@ -28,13 +26,8 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
 
-def _size(value: Any) -> Any:
-    parts = re.fullmatch(r"(\d+) *([KMG]?)", value.strip().upper()) if isinstance(value, str) else None
-    if parts:
-        return int(parts[1]) * _BYTES[parts[2]]
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError('must be a whole number, or a string such as "64K" or "16M"')
-    return value
+def _seconds(value: Any) -> float:
+    return parse_duration(value) / SECOND
 
 
 def _positive(value: float) -> float:
@@ -106,9 +99,10 @@ def _stream_name(value: str) -> str:
 
 Name = Annotated[str, AfterValidator(_name)]
 StreamName = Annotated[Name, AfterValidator(_stream_name)]
-Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_positive)]
+Duration = Annotated[float, BeforeValidator(_seconds), AfterValidator(_positive)]
+DurationOrZero = Annotated[float, BeforeValidator(_seconds)]
 """Seconds."""
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0, lt=2**32)]
+Size = Annotated[int, BeforeValidator(parse_size), Field(gt=0, lt=2**32)]
 Count = Annotated[int, BeforeValidator(_whole), Field(gt=0)]
 CountOrZero = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
 Port = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=65536)]

@@ -14,22 +14,13 @@ from twigcast import _kernel
 from twigcast.plan.codes import StepCodes
 from twigcast.relational.paths import steps_of
 from twigcast.relational.state import points_of
+from twigcast.rows import REFUSED, refused_columns
 
 if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
 
-_ERROR = (("code", "reason"), ("line", "line"), ("column", "column"), ("offset", "offset"), ("text", "text"))
-TYPES = (
-    pa.int64(),
-    pa.string(),
-    pa.list_(pa.int32()),
-    pa.string(),
-    pa.float64(),
-    pa.string(),
-    *[pa.int64()] * 3,
-    pa.string(),
-)
-NAMES = ("event_id", "tagpath", "idpath", "value", "number", *(name for _, name in _ERROR))
+TYPES = (pa.int64(), pa.string(), pa.list_(pa.int32()), pa.string(), pa.float64(), *REFUSED.values())
+NAMES = ("event_id", "tagpath", "idpath", "value", "number", *REFUSED)
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class Shredding:
             data, errors, end = shredder.shred(xml, start, dict(self.limits))
             shreds = pa.array(data)
             texts = _texts(shredder, shreds.field("tagpath"))
-            nothing = [pa.nulls(len(shreds), kind) for kind in (pa.string(), *[pa.int64()] * 3, pa.string())]
+            nothing = [pa.nulls(len(shreds), kind) for kind in REFUSED.values()]
             columns = [events.take(shreds.field("event_id")), texts, shreds.field("idpath"), shreds.field("value")]
             number = pc.add(shreds.field("number"), 0.0)  # -0 is 0
             yield _batch([*columns, number, *nothing])
@@ -69,9 +60,7 @@ class Shredding:
 
 def _refused(events: pa.Array, errors: pa.StructArray) -> pa.RecordBatch:
     empty = [pa.nulls(len(events), kind) for kind in (pa.string(), pa.list_(pa.int32()), pa.string(), pa.float64())]
-    parts = [errors.field(name) for name, _ in _ERROR]
-    parts = [part.cast(pa.int64()) if pa.types.is_integer(part.type) else part for part in parts]
-    return _batch([events, *empty, *parts])
+    return _batch([events, *empty, *refused_columns(errors).values()])
 
 
 def _batch(columns: list[pa.Array]) -> pa.RecordBatch:

@@ -107,17 +107,29 @@ def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
     return Schema(from_xsd.graph_of(read, roots), check)
 
 
-def read_schema(path: str | Path) -> Schema:
-    """A DTD or an XML Schema, by the file's name or, where that does not tell, by what it holds."""
-    name = str(path).lower()
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise OptionError("schema-unreadable", f"{path}: {error.strerror}") from error
-    except ValueError:  # a NUL, or half a surrogate pair
-        raise OptionError("schema-unreadable", f"{str(path)!r} is not the name of a file") from None
-    is_dtd = name.endswith((".dtd", ".mod", ".ent")) or (not name.endswith(".xsd") and b"<!ELEMENT" in data)
-    return dtd_schema(path) if is_dtd else xsd_schema(path)
+def read_schema(source: str | Path | bytes, kind: str | None = None) -> Schema:
+    """Read a DTD or an XML Schema: a file's path, or its text as bytes.
+
+    ``kind`` is ``"dtd"`` or ``"xsd"``; without it the name of the file decides, or else the content.
+    """
+    if kind is None:
+        kind = _kind_of(source)
+    return dtd_schema(source) if kind == "dtd" else xsd_schema(source)
+
+
+def _kind_of(source: str | Path | bytes) -> str:
+    data = source
+    if not isinstance(data, bytes):
+        try:
+            data = Path(data).read_bytes()
+        except OSError as error:
+            raise OptionError("schema-unreadable", f"{source!s}: {error.strerror}") from error
+        except ValueError:  # a NUL, or half a surrogate pair
+            raise OptionError("schema-unreadable", f"{str(source)!r} is not the name of a file") from None
+        suffix = Path(str(source)).suffix.lower()
+        if suffix in (".dtd", ".mod", ".ent", ".xsd"):
+            return "xsd" if suffix == ".xsd" else "dtd"
+    return "dtd" if b"<!ELEMENT" in data else "xsd"
 
 
 __all__ = [

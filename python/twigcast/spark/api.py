@@ -14,6 +14,7 @@ from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
+from twigcast.rows import ERROR, REFUSED
 from twigcast.spark.live import LiveSet
 from twigcast.spark.pipeline import Run, Watch
 from twigcast.spark.sources import event_time_of, source_of
@@ -23,14 +24,13 @@ from twigcast.spark.sources.table import frame_source
 from twigcast.spark.stages.commit import commit_batch
 from twigcast.spark.stages.deliver import DeliverTask
 from twigcast.spark.stages.messages import check_messages, check_workers
-from twigcast.spark.stages.outcome import ERROR
 from twigcast.spark.stages.validity import ANYTHING, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_SIGNED = pa.struct([(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in ERROR])
+_SIGNED = pa.struct([(field.name, kind) for field, kind in zip(ERROR, REFUSED.values(), strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,9 @@ def read(
     check_workers(spark.sparkContext)
     if isinstance(stream, Mapping):
         stream = stream_of(stream)
-    source = source_of(spark, stream, limits or Limits(), None if state is None else Path(state))
-    time = event_time_of(stream)
+    limits = limits or Limits()
+    source = source_of(spark, stream, limits, None if state is None else Path(state))
+    time = event_time_of(stream, limits)
     time.check()
     return source.frame.mapInArrow(_Read(source.load, time), MESSAGES_SQL)
 

@@ -23,7 +23,7 @@ from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.failures import FATAL, Failed
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
-from twigcast.results import MATCH
+from twigcast.rows import MATCH
 from twigcast.schema import Schema
 from twigcast.spark.stages.match import Matched
 from twigcast.spark.stages.messages import check_workers

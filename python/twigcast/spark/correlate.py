@@ -34,12 +34,11 @@ from twigcast.spark.stages.correlate import (
 from twigcast.spark.stages.messages import check_messages
 from twigcast.spark.stages.preload import building
 from twigcast.spark.stages.standing import Ready, Shipped, Standing, spread
+from twigcast.units import ENDLESS, duration_option, size_option
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-ENDLESS = 2**62
-"""Microseconds."""
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -52,8 +51,8 @@ def correlate(
     time: str = "time",
     xml: str = "xml",
     buckets: int = 1,
-    lateness: int | None = None,
-    max_state_bytes: int = MAX_BYTES,
+    lateness: float | str | None = None,
+    max_state_bytes: int | str = MAX_BYTES,
     limits: Limits | None = None,
     everything: bool = False,
     folder: Path | None = None,
@@ -62,13 +61,14 @@ def correlate(
 
     ``messages`` is a streaming DataFrame or a static one. ``stream`` names the column that has the stream of a message
     (or is a column itself; none: they are on the one stream that queries name), ``time`` a timestamp or whole
-    microseconds. ``lateness`` (in microseconds) is how much older than the newest message one may be; by default as
-    much as the longest window. The queries are spread over ``buckets``, which all see every message: one is quickest,
-    unless they are too many for the memory of a worker. (``spark.sql.shuffle.partitions`` should be no more than that
-    when the query is started: to a task without a bucket, too, Spark gives a Python worker, which then has to take the
-    state up when it gets the bucket.) With ``everything``, messages that correlations publish and those that came too
-    late are rows too: see ``twigcast.spark.stages.correlate.FOUND``. Workers read the queries from files in ``folder``,
-    which is a temporary one unless given; machines that do not see it fetch them from the driver.
+    microseconds. ``lateness`` is how much older than the newest message one may be, as `Broker` takes it: seconds, or a
+    text such as ``"5 min"``; by default as much as the longest window. The queries are spread over ``buckets``, which
+    all see every message: one is quickest, unless they are too many for the memory of a worker.
+    (``spark.sql.shuffle.partitions`` should be no more than that when the query is started: to a task without a bucket,
+    too, Spark gives a Python worker, which then has to take the state up when it gets the bucket.) With ``everything``,
+    messages that correlations publish and those that came too late are rows too: see
+    ``twigcast.spark.stages.correlate.FOUND``. Workers read the queries from files in ``folder``, which is a temporary
+    one unless given; machines that do not see it fetch them from the driver.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import TimestampType
@@ -89,8 +89,11 @@ def correlate(
     by_bucket = spread(standing, buckets)
     used = [number for number, some in enumerate(by_bucket) if some] or [0]
     if lateness is None:  # the same for all buckets, whatever their windows
-        lateness = max((_span(one.correlation) for one in standing), default=0)
-    task = Buckets(_shipped(spark, by_bucket, folder), lateness, max_state_bytes, limits or Limits(), used[0])
+        late = max((_span(one.correlation) for one in standing), default=0)
+    else:
+        late = duration_option("lateness", lateness, ENDLESS)
+    most = size_option("max_state_bytes", max_state_bytes)
+    task = Buckets(_shipped(spark, by_bucket, folder), late, most, limits or Limits(), used[0])
     name = f.lit("") if stream is None else f.col(stream) if isinstance(stream, str) else stream
     when = f.col(time)
     if isinstance(messages.schema[time].dataType, TimestampType):

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twigcast import config
-from twigcast.correlation import SECOND
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
 from twigcast.errors import StateDamaged
 from twigcast.spark.beginning import (
@@ -246,7 +245,7 @@ class CorrelationRun:
             every.where("error is null"),
             standing,
             stream="stream",
-            lateness=None if own.lateness is None else round(own.lateness * SECOND),
+            lateness=own.lateness,
             max_state_bytes=own.max_state,
             limits=self.run.settings.limits.limits(),
             everything=True,
@@ -336,7 +335,8 @@ class CorrelationRun:
             starting=place.kafka_offsets() if isinstance(stream, config.Kafka) else None,
             without=place.table_files(self.run.settings.state.checkpoints / name) if table else (),
         )
-        return source.frame.mapInArrow(_Read(source.load, event_time_of(stream), self._validity[name]), MESSAGES_SQL)
+        read = _Read(source.load, event_time_of(stream, limits), self._validity[name])
+        return source.frame.mapInArrow(read, MESSAGES_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:

@@ -98,7 +98,7 @@ def check(settings: config.Pipeline) -> None:
     """What can be found wrong without starting anything: folders, paths, record names."""
     for name, stream in settings.streams.items():
         try:
-            event_time_of(stream).check()
+            event_time_of(stream, settings.limits.limits()).check()
             if stream.publisher is not None:
                 Validity((str(settings.publishers[stream.publisher].schema_file),)).check()
             if isinstance(stream, config.Directory):
@@ -247,7 +247,7 @@ class Run:
         if settings.archive is not None:
             archive = Archive.of(settings.archive.path, name, self.runner.outbox.state)
             archive.open()
-        time = event_time_of(stream)
+        time = event_time_of(stream, limits)
         if isinstance(stream, config.Directory):
             load, listing = load_of(stream, limits), self.listings[name]
             return FolderRun(self, name, load, time, log, archive, listing, stream.after, stream.move_to)
@@ -295,8 +295,9 @@ class Run:
             log = self._stack.enter_context(Log(self.settings.state.log, log_name).claimed())
             checkpoint = self.settings.state.checkpoints / log_name
             listing = self._open_listing(log, checkpoint, folder.resolve(), max_files=REDRIVE_FILES)
-            load = LoadFiles(str(listing.root), max_bytes=self.settings.limits.limits().max_bytes)
-            time = event_time_of(self.settings.streams[name])
+            limits = self.settings.limits.limits()
+            load = LoadFiles(str(listing.root), max_bytes=limits.max_bytes)
+            time = event_time_of(self.settings.streams[name], limits)
             run = FolderRun(self, name, load, time, log, None, listing, "delete")
             self.streams[log_name] = run
             new.append(run)

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.schema import dtd_schema, xsd_schema
+from twigcast.schema import read_schema
 from twigcast.store.records import PublisherRecord
 from twigcast.subscription import CHECKS, check_subscriber_id
 
@@ -38,7 +38,7 @@ def _check_schema(publisher: PublisherRecord) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is not there; it is an error next
-                schema = dtd_schema(path) if publisher.schema_kind == "dtd" else xsd_schema(path)
+                schema = read_schema(path, publisher.schema_kind)
             schema.prepare()
         except TwigcastError as error:
             said = error.text

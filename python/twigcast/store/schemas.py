@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.schema import Schema, dtd_schema, xsd_schema
+from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import never_matches
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.store.records import PublisherRecord, SubscriptionRecord
@@ -75,4 +75,4 @@ class SchemaChecker:
 
 @lru_cache(maxsize=16)
 def _schema(kind: str, text: str) -> Schema:
-    return dtd_schema(text.encode()) if kind == "dtd" else xsd_schema(text.encode())
+    return read_schema(text.encode(), kind)

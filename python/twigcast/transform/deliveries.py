@@ -25,10 +25,11 @@ from twigcast.failures import FATAL, Failed, FailedRows, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
+from twigcast.rows import MATCHES
 from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Sharing
 from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
-from twigcast.transform.engine import MADE, MATCHES, Made, Transforms, merged, merged_numbers, messages_of, row_of
+from twigcast.transform.engine import MADE, Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.transforms import PlannedTransforms

@@ -16,16 +16,6 @@ from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.transform.encode import Encoded, encoded
 
-MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
-ERROR = pa.struct(
-    [
-        ("code", pa.string()),
-        ("line", pa.uint32()),
-        ("column", pa.uint32()),
-        ("offset", pa.uint64()),
-        ("text", pa.string()),
-    ]
-)
 MADE = pa.struct(
     [
         pa.field("subscription", pa.uint32(), nullable=False),

@@ -18,6 +18,7 @@ from twigcast.spark.sources.messages import Source as Source
 from twigcast.spark.sources.messages import dated
 from twigcast.spark.sources.table import table
 from twigcast.spark.sources.testing import rate, socket
+from twigcast.units import SECOND
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,9 +98,10 @@ def listing_options(stream: config.Directory) -> dict[str, Any]:
     return {"glob": glob, "max_files": stream.max_files, "follow_links": stream.follow_links}
 
 
-def event_time_of(stream: config.AnyStream) -> EventTime:
+def event_time_of(stream: config.AnyStream, limits: Limits) -> EventTime:
     """Return how the messages of a stream get their time."""
-    return EventTime(stream.time, tuple(sorted(stream.namespaces.items())), round(stream.max_ahead * 1_000_000))
+    namespaces = tuple(sorted(stream.namespaces.items()))
+    return EventTime(stream.time, namespaces, round(stream.max_ahead * SECOND), limits=limits)
 
 
 def local_folder(stream: config.Directory) -> Path:

@@ -19,9 +19,9 @@ import pyarrow as pa
 from twigcast.engine import Engine
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.limits import Limits
+from twigcast.rows import ERROR, row_of_error
 from twigcast.spark.sources.directory import LARGEST, Folder, modified, read_file, refusal, unpack
 from twigcast.spark.sources.messages import TIME, message_batch
-from twigcast.spark.stages.outcome import ERROR
 
 Kind = Literal["file", "lines", "records"]
 LARGEST_FILE = 1 << 30
@@ -59,7 +59,8 @@ class _Pile:
         self, message: str, modified: int | None, xml: bytes | None, error: MessageError | None, arrival: Any
     ) -> None:
         self.size += len(xml or b"")
-        self.rows.append({"message": message, "time": modified, "xml": xml, "error": _row(error), "arrival": arrival})
+        row = {"message": message, "time": modified, "xml": xml, "arrival": arrival}
+        self.rows.append({**row, "error": None if error is None else row_of_error(error)})
 
     @property
     def full(self) -> bool:
@@ -175,12 +176,3 @@ class LoadFiles:
 def _skip_line(file: Any) -> None:
     while (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
         pass
-
-
-def _row(error: MessageError | None) -> dict[str, object] | None:
-    if error is None:
-        return None
-    place: dict[str, int | None] = {"line": error.line, "column": error.column, "offset": error.offset}
-    if not error.line:  # the file as a whole is at fault
-        place = dict.fromkeys(place)
-    return {"code": error.code, **place, "text": error.text}

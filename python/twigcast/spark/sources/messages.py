@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from twigcast.spark.stages.outcome import ERROR
+from twigcast.rows import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.delivery import REPORT, LogPart, LogWriter
+from twigcast.rows import refused_columns
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import Load
 from twigcast.spark.stages.archive import Archive
@@ -139,14 +140,6 @@ def _with_rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 def _dead(batch: pa.RecordBatch, rejected: Outcome) -> pa.RecordBatch:
     messages = batch.take(rejected.ids)
-    code, line, column, offset, text = rejected.errors.flatten()
-    columns = {
-        **{name: messages.column(name) for name in ("message", "time", "headers")},
-        "reason": code,
-        "line": line.cast(pa.int64()),
-        "column": column.cast(pa.int64()),
-        "offset": offset.cast(pa.int64()),
-        "text": text,
-        "original": messages.column("xml"),
-    }
-    return pa.RecordBatch.from_pydict(columns)
+    columns = {name: messages.column(name) for name in ("message", "time", "headers")}
+    columns |= refused_columns(rejected.errors)
+    return pa.RecordBatch.from_pydict({**columns, "original": messages.column("xml")})

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from twigcast.correlate.default import TOO_MUCH
 from twigcast.correlate.engine import PUBLISHED
 from twigcast.delivery import REPORT, LogPart, LogWriter
+from twigcast.rows import ERROR
 from twigcast.spark.sources.messages import TIME
 from twigcast.spark.stages.correlate import DERIVED, FAILED, LATE, REFUSED, RESULT
 from twigcast.spark.stages.deliver import DELIVERIES, MATCHES_AT_ONCE, deliveries_of, write_failures
 from twigcast.spark.stages.live import Held, Version, held_at
-from twigcast.spark.stages.outcome import ERROR, Outcome, outcomes
+from twigcast.spark.stages.outcome import Outcome, outcomes
 
 
 @dataclass(frozen=True, slots=True)

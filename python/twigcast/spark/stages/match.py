@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from twigcast.engine import Engine
 from twigcast.errors import OptionError
+from twigcast.rows import REFUSED, refused_columns
 from twigcast.spark.stages.messages import check_messages
 from twigcast.spark.stages.outcome import Outcome, outcomes
 from twigcast.spark.stages.payload import payloads
@@ -24,14 +25,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 16
 """Rows of one batch that goes back to Spark, whatever the number of matches of a message."""
 
-REJECT = [
-    ("reason", pa.string()),
-    ("line", pa.int64()),
-    ("column", pa.int64()),
-    ("offset", pa.int64()),
-    ("text", pa.string()),
-    ("original", pa.binary()),
-]
+REJECT = {**REFUSED, "original": pa.binary()}
 
 
 @dataclass(frozen=True)
@@ -145,15 +139,13 @@ def match_rows(outcome: Outcome, ids: pa.Array, *, selects: bool = False) -> Ite
         some = found.slice(start, ROWS_AT_ONCE)
         messages = outcome.ids.take(parents.slice(start, ROWS_AT_ONCE))
         columns = [messages, ids.take(some.field("subscription") if is_struct else some)]
-        columns += [pa.nulls(len(messages), kind) for _, kind in REJECT]
+        columns += [pa.nulls(len(messages), kind) for kind in REJECT.values()]
         yield _batch(columns, payloads(some) if is_struct else None, selects)
 
 
 def dead_rows(rejected: Outcome, subscription: pa.DataType, *, selects: bool = False) -> Iterator[pa.RecordBatch]:
     """Refused messages as rows, whole."""
-    code, line, column, offset, text = rejected.errors.flatten()
-    columns = [rejected.ids, pa.nulls(len(rejected.ids), subscription)]
-    columns += [code, *(place.cast(pa.int64()) for place in (line, column, offset)), text]
+    columns = [rejected.ids, pa.nulls(len(rejected.ids), subscription), *refused_columns(rejected.errors).values()]
     yield _batch([*columns, rejected.xml.cast(pa.binary())], None, selects)
 
 
@@ -169,13 +161,12 @@ def failed_rows(failing: Outcome, ids: pa.Array, *, selects: bool = False) -> It
             "reason": some.field("code").cast(pa.string()),
             "text": some.field("text").cast(pa.string()),
         }
-        names = ("message", "subscription", *(name for name, _ in REJECT))
-        kinds = dict(REJECT)
-        yield _batch([given.get(n, pa.nulls(len(some), kinds.get(n))) for n in names], None, selects)
+        names = ("message", "subscription", *REJECT)
+        yield _batch([given.get(n, pa.nulls(len(some), REJECT.get(n))) for n in names], None, selects)
 
 
 def _batch(columns: list[pa.Array], payload: pa.Array | None, selects: bool) -> pa.RecordBatch:
-    names = ["message", "subscription", *(name for name, _ in REJECT)]
+    names = ["message", "subscription", *REJECT]
     if selects:
         names.append("payload")
         columns = [*columns, pa.nulls(len(columns[0]), pa.binary()) if payload is None else payload]

@@ -13,18 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.engine import Engine
-from twigcast.failures import FAILURES, FATAL
-
-ERROR = pa.struct(
-    [
-        ("code", pa.string()),
-        ("line", pa.uint32()),
-        ("column", pa.uint32()),
-        ("offset", pa.uint64()),
-        ("text", pa.string()),
-    ]
-)
-MATCHES = pa.list_(pa.uint32())
+from twigcast.failures import FATAL
+from twigcast.rows import ERROR, FAILURES, MATCHES, error_row
 
 MATCHES_AT_ONCE = 1 << 21
 """Matches held at one time, roughly: a message may have one per subscription."""
@@ -74,7 +64,7 @@ def outcomes(
         ids, xml = batch.column(0), as_bytes(batch.column(1))
         errors = batch.column(2) if batch.num_columns > 2 else pa.nulls(len(ids), ERROR)
         if xml.null_count:
-            absent = pa.array([_error("no-content", "the message is null")], ERROR)
+            absent = pa.array([error_row("no-content", "the message is null")], ERROR)
             nowhere = pc.and_(xml.is_null(), errors.is_null())
             errors = _choose(nowhere, absent, errors)
         if errors.null_count < len(errors):
@@ -110,7 +100,7 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once
             yield from _guarded(engine, ids[:half], xml[:half], select, at_once)
             yield from _guarded(engine, ids[half:], xml[half:], select, at_once)
         else:
-            yield _refused(ids, xml, pa.array([_error("internal", f"the engine failed: {failure}")], ERROR))
+            yield _refused(ids, xml, pa.array([error_row("internal", f"the engine failed: {failure}")], ERROR))
 
 
 def as_bytes(xml: pa.Array) -> pa.Array:
@@ -134,7 +124,3 @@ def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array
 
 def _refused(ids: pa.Array, xml: pa.Array, errors: pa.Array) -> Outcome:
     return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors, pa.nulls(len(ids), FAILURES))
-
-
-def _error(code: str, text: str) -> dict[str, object]:
-    return {"code": code, "line": None, "column": None, "offset": None, "text": text}

@@ -13,6 +13,7 @@ import pyarrow as pa
 from twigcast.relational.database import SAX_PARSE_RESULT
 from twigcast.relational.engine import RelationalEngine
 from twigcast.relational.worker import Shredding
+from twigcast.rows import REFUSED
 from twigcast.spark.published import Published, match_tables
 from twigcast.spark.rules import RuleTables
 from twigcast.spark.stages.match import REJECT, Matched
@@ -94,7 +95,7 @@ def _match(messages: DataFrame, rules: Rules, id: str, xml: str) -> tuple[Matche
     found = match_tables(spark, rules.layout())
     ids = spark.createDataFrame(engine.named()) if isinstance(rules, RelationalEngine) else rules.named(spark)
     number = found["sub_id"]
-    nothing = [f.lit(None).cast(_SPARK[str(kind)]).alias(name) for name, kind in REJECT]
+    nothing = [f.lit(None).cast(_SPARK[str(kind)]).alias(name) for name, kind in REJECT.items()]
     matches = (
         found.join(ids, ids["number"] == number)
         .join(numbered, "event_id")
@@ -107,7 +108,7 @@ def _match(messages: DataFrame, rules: Rules, id: str, xml: str) -> tuple[Matche
         .select(
             "message",
             f.lit(None).cast(kind).alias("subscription"),
-            *[f.col(name) for name, _ in REJECT[:-1]],
+            *[f.col(name) for name in REFUSED],
             f.col("xml").cast("binary").alias("original"),
         )
     )

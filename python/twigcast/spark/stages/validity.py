@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
-from twigcast.schema import Schema, dtd_schema, xsd_schema
+from twigcast.rows import ERROR, row_of_error
+from twigcast.schema import Schema, read_schema
 from twigcast.schema.gate import Gate
-from twigcast.spark.stages.outcome import ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Validity:
                 if errors[row] is None and xml.is_valid:
                     found = gate.error(xml.as_py(), self.limits)
                     if found is not None:
-                        errors[row] = {field.name: getattr(found, field.name) for field in ERROR}
+                        errors[row] = row_of_error(found)
             place = batch.schema.get_field_index("error")
             yield batch.set_column(place, "error", pa.array(errors, ERROR))
 
@@ -63,4 +63,4 @@ def schema_of(path: str) -> Schema:
 
 @lru_cache(maxsize=16)
 def _read(path: str, changed: int, size: int) -> Schema:
-    return dtd_schema(path) if path.lower().endswith(".dtd") else xsd_schema(path)
+    return read_schema(path)

@@ -11,8 +11,9 @@ from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
+from twigcast.rows import ERROR, MATCHES, error_row
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.transform.engine import ERROR, MADE, MATCHES, Made, Transforms, made_of, messages_of, row_of
+from twigcast.transform.engine import MADE, Made, Transforms, made_of, messages_of, row_of
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.encode import encoded_plan
 from twigcast.transform.plan.operators import Nothing
@@ -86,7 +87,7 @@ class PlannedTransforms(Transforms):
         """Return lists of numbers, ascending, and errors."""
         rows = [self.match(xml, limits) for xml in messages_of(column)]
         lists = pa.array([sorted(numbers) for numbers, _ in rows], MATCHES)
-        return lists, pa.array([_error(error) for _, error in rows], ERROR)
+        return lists, pa.array([None if error is None else error_row(*error) for _, error in rows], ERROR)
 
     def make_column(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -97,15 +98,8 @@ class PlannedTransforms(Transforms):
             made, error = self.make(xml, limits)
             made.sort(key=lambda one: one.number)
             rows.append([row_of(one) for one in made])
-            errors.append(_error(error))
+            errors.append(None if error is None else error_row(*error))
             size += sum(8 + len(one.payload or b"") for one in made)
             if size >= max_bytes:
                 break
         return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
-
-
-def _error(error: _kernel.Error | None) -> dict[str, object] | None:
-    if error is None:
-        return None
-    code, text, line, column, offset = error
-    return {"code": code, "line": line, "column": column, "offset": offset, "text": text}
