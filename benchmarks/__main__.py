@@ -20,6 +20,7 @@ from benchmarks import (
     registration,
     relational,
     report,
+    starting,
     stock,
     updates,
 )
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "large": large.lines,
     "pipeline": pipeline.pipeline,
     "chunking": chunking.lines,
+    "starting": starting.lines,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -162,9 +162,9 @@ def test_a_time_far_ahead_of_the_clock_is_refused() -> None:
     broker.subscribe("S/a->x JOIN{x = y, 10 s} S/b->y", id="q")
     now = clock()
     broker.publish(b"<a>1</a>", stream="S", time=now)
-    for ahead in (now + 3700, "9999-01-01T00:00:00Z", 10**12):
+    for ahead in (now + 3700, "9999-01-01T00:00:00Z", 10**13):
         with pytest.raises(MessageError, match="time-ahead"):
             broker.publish(b"<a>1</a>", stream="S", time=ahead)
     broker.publish(b"<a>1</a>", stream="S", time="0001-01-01T00:00:00Z")
     assert len(broker.publish(b"<b>1</b>", stream="S", time=now + 5)) == 1, "the later message is not late"
-    assert Broker().publish(b"<a/>", time=10**12) == []  # times need not be those of the clock
+    assert Broker().publish(b"<a/>", time=10**13) == []  # times need not be those of the clock

@@ -13,8 +13,9 @@ from twigcast import Broker, residual
 from twigcast.correlate.making import Payloads
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import QueryError, SubscriptionError
-from twigcast.failures import FAILURES, Failed, Failure, failures_column
+from twigcast.failures import Failed, Failure, failures_column
 from twigcast.pattern import Residual
+from twigcast.rows import FAILURES
 from twigcast.transform import deliveries
 
 LONG = "//*[string-length(concat(" + ",".join(["/"] * 25_000) + ")) = 1]"

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from twigcast.broker import Broker, Explanation, Match
+    from twigcast.broker import Broker, Explanation
     from twigcast.correlate.default import StateWarning
     from twigcast.engine import Engine
     from twigcast.errors import MessageError, OptionError, QueryError, SubscriptionError, TwigcastError
     from twigcast.failures import Failure
     from twigcast.limits import Limits
-    from twigcast.results import Selected
+    from twigcast.results import Match, Selected
     from twigcast.subscription import Subscription
 
     __version__: str
@@ -44,7 +44,7 @@ _MODULES = {
     "Explanation": "explain",
     "Failure": "failures",
     "Limits": "limits",
-    "Match": "broker",
+    "Match": "results",
     "MessageError": "errors",
     "OptionError": "errors",
     "QueryError": "errors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from threading import RLock
@@ -29,10 +29,9 @@ from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
-from twigcast.results import Selected
+from twigcast.results import Match, Selected
 from twigcast.schema.check import check
 from twigcast.shares import Result, measure, within_budget
-from twigcast.shown import shown
 from twigcast.subscription import check_query
 from twigcast.transform.explanation import TransformExplanation
 from twigcast.units import ENDLESS, duration_option, size_option, time_option
@@ -41,29 +40,6 @@ if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A message satisfies a subscription."""
-
-    message: str | int
-    subscription: SubscriptionId
-    subscriber: str | None = None
-    nodes: list[int] | None = field(default=None, hash=False)
-    """The ids of the selected nodes, where the subscription asked for them (see ``twigcast.results``)."""
-    fragments: list[bytes] | None = field(default=None, hash=False)
-    """The selected nodes as XML, likewise."""
-    complete: bool = True
-    """False if results are missing: nodes, fragments, the payload, or further results of a correlation."""
-    payload: bytes | None = None
-    """The new message, where the subscription is a transform or a correlation."""
-    messages: tuple[str | int, ...] | None = field(default=None, repr=False)
-    """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
-    reason: str | None = field(default=None, repr=False)
-    """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.shares``)."""
-
-    __repr__ = shown
 
 
 class _Found:

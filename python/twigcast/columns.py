@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from twigcast import _kernel
+from twigcast.arrow import pa
 from twigcast.errors import MessageError, OptionError
 from twigcast.rows import row_of_error
 
 Rejected = dict[int, MessageError]
 """Messages that a schema rejects, by row."""
 
-_TEXTS = {type.id for type in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())}
+
+def _texts() -> tuple[Any, ...]:
+    types = pa.types
+    return types.is_binary, types.is_string, types.is_large_binary, types.is_large_string
 
 
 def message_of(xml: Any) -> bytes:
@@ -34,7 +36,7 @@ def columns_of(batch: Any) -> tuple[pa.Array, pa.Array]:
     xml = batch.column("xml")
     if pa.types.is_null(xml.type):
         xml = xml.cast(pa.binary())
-    if xml.type.id not in _TEXTS:
+    if not any(is_of(xml.type) for is_of in _texts()):
         text = f"the column 'xml' must be binary or string, not {xml.type}"
         raise OptionError("bad-batch", text, hint="cast it: column.cast(pyarrow.binary())")
     return batch.column("id"), xml

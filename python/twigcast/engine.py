@@ -11,10 +11,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Literal, get_args
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from twigcast import _kernel
+from twigcast import rows as row_types
+from twigcast.arrow import pa, pc
 from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
 from twigcast.constructor import Transform
 from twigcast.delta import History
@@ -51,7 +50,6 @@ from twigcast.results import (
     exceeds,
     match_of,
 )
-from twigcast.rows import MATCH
 from twigcast.schema import Schema
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
@@ -590,7 +588,7 @@ class Engine:
             if exceeds(row, *most):
                 results = [(one["subscription"], tuple(one[name] for name in RESULT_FIELDS)) for one in row.to_pylist()]
                 cut = within_budget(results, self.limits)
-                row = pa.array([match_of(number, result) for number, result in cut], MATCH)
+                row = pa.array([match_of(number, result) for number, result in cut], row_types.MATCH)
             rows.append(row)
         offsets = accumulate(map(len, rows), initial=0)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(rows))

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from twigcast import rows as row_types
+from twigcast.arrow import pa, pc
 from twigcast.errors import SubscriptionError, TwigcastError, excerpt
 from twigcast.ids import SubscriptionId
-from twigcast.rows import FAILURE, FAILURES, WORDS
 from twigcast.shown import shown
 
 FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -68,19 +66,18 @@ def add_failed(rows: FailedRows, more: Mapping[int, Iterable[Failed]]) -> None:
 def failures_column(length: int, rows: FailedRows) -> pa.Array:
     """Return the failures of a batch of ``length`` rows as a column of ``FAILURES``."""
     if not rows:
-        return pa.nulls(length, FAILURES)
+        return pa.nulls(length, row_types.FAILURES)
     given = [rows.get(row) for row in range(length)]
     every = [one for failed in given if failed for one in failed]
     columns = [
         pa.array([one.number for one in every], pa.uint32()),
         pa.array([one.code for one in every], pa.string()).dictionary_encode(),
-        pa.array([one.text for one in every], pa.large_string()).dictionary_encode().cast(WORDS),
+        pa.array([one.text for one in every], pa.large_string()).dictionary_encode().cast(row_types.WORDS),
     ]
     offsets = [0, *accumulate(len(failed or ()) for failed in given)]
-    lists = pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(columns, fields=list(FAILURE)), type=FAILURES
-    )
-    return pc.if_else(pa.array([bool(failed) for failed in given]), lists, pa.scalar(None, FAILURES))
+    found = pa.StructArray.from_arrays(columns, fields=list(row_types.FAILURE))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=row_types.FAILURES)
+    return pc.if_else(pa.array([bool(failed) for failed in given]), lists, pa.scalar(None, row_types.FAILURES))
 
 
 class Tally:

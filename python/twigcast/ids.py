@@ -10,9 +10,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from twigcast.arrow import pa, pc
 from twigcast.errors import TwigcastError
 
 SubscriptionId = str | int

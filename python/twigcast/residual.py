@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import groupby
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from lxml import etree
 
 from twigcast import _kernel, libxml2
+from twigcast.arrow import pa, pc
 from twigcast.errors import QueryError, excerpt
 from twigcast.failures import FATAL, MAX_TEXT, Failed, FailedRows
 from twigcast.lang.cost import Size, cost

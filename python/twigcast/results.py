@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from twigcast import rows
+from twigcast.arrow import pa, pc
 from twigcast.errors import OptionError, QueryError, Span
+from twigcast.ids import SubscriptionId
 from twigcast.plan.planner import Plan
-from twigcast.rows import MATCH
 from twigcast.shares import Result
 from twigcast.shown import shown
 
@@ -45,6 +44,29 @@ class Selected:
     __repr__ = shown
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message satisfies a subscription."""
+
+    message: str | int
+    subscription: SubscriptionId
+    subscriber: str | None = None
+    nodes: list[int] | None = field(default=None, hash=False)
+    """The ids of the selected nodes, where the subscription asked for them (see ``twigcast.results``)."""
+    fragments: list[bytes] | None = field(default=None, hash=False)
+    """The selected nodes as XML, likewise."""
+    complete: bool = True
+    """False if results are missing: nodes, fragments, the payload, or further results of a correlation."""
+    payload: bytes | None = None
+    """The new message, where the subscription is a transform or a correlation."""
+    messages: tuple[str | int, ...] | None = field(default=None, repr=False)
+    """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
+    reason: str | None = field(default=None, repr=False)
+    """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.shares``)."""
+
+    __repr__ = shown
+
+
 def check_result(result: object) -> None:
     if result not in RESULTS:
         hint = f"the results are {', '.join(RESULTS)}"
@@ -73,12 +95,12 @@ def as_matches(lists: pa.ListArray) -> pa.ListArray:
     values = lists.flatten()
     have = {field.name: values.field(field.name) for field in values.type}
     fill = {"complete": have["reason"].is_null()}
-    columns = [have.get(f.name, fill.get(f.name)) for f in MATCH]
-    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, MATCH, strict=True)]
+    columns = [have.get(f.name, fill.get(f.name)) for f in rows.MATCH]
+    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, rows.MATCH, strict=True)]
     offsets = lists.offsets
     if len(offsets) and offsets[0].as_py():
         offsets = pc.subtract(offsets, offsets[0])
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(MATCH)))
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(rows.MATCH)))
 
 
 def match_of(number: int, result: Result) -> dict[str, object]:

@@ -6,53 +6,67 @@ A batch of answers has a row per message with the columns ``matches`` (``MATCHES
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
-
+from twigcast.arrow import pa
 from twigcast.errors import MessageError
 
-MATCHES = pa.list_(pa.field("item", pa.uint32(), nullable=False))
-"""The numbers of the subscriptions that a message matches."""
-MATCH = pa.struct(
-    [
-        pa.field("subscription", pa.uint32(), nullable=False),
+if TYPE_CHECKING:
+    MATCHES: pa.DataType
+    """The numbers of the subscriptions that a message matches."""
+    MATCH: pa.DataType
+    """A match with what the subscription gets, as ``Engine.select_batch`` has it."""
+    MADE: pa.DataType
+    """The new message that a transform makes, or the reason why there is none."""
+    WORDS: pa.DataType
+    """Texts that repeat, since a subscription tends to fail on many messages."""
+    FAILURE: pa.DataType
+    """A failure: the number of the subscription, a stable code, and a text for people."""
+    FAILURES: pa.DataType
+    """The failures on a message. A row is null where every subscription was evaluated."""
+    ERROR: pa.DataType
+    """Why a message was refused, and where. The place is null if the message as a whole is at fault."""
+    REFUSED: dict[str, pa.DataType]
+    """The columns of an error in tables of refused messages. Spark knows no unsigned numbers."""
+
+
+@cache
+def _types() -> dict[str, Any]:
+    number, words = pa.field("subscription", pa.uint32(), nullable=False), pa.dictionary(pa.int32(), pa.string())
+    match = [
+        number,
         pa.field("nodes", pa.list_(pa.field("item", pa.uint32(), nullable=False))),
         pa.field("fragments", pa.list_(pa.field("item", pa.binary(), nullable=False))),
         pa.field("complete", pa.bool_(), nullable=False),
         pa.field("payload", pa.binary()),
         pa.field("reason", pa.string()),
     ]
-)
-"""A match with what the subscription gets, as ``Engine.select_batch`` has it."""
+    failure = pa.struct([number, pa.field("code", words, nullable=False), pa.field("text", words, nullable=False)])
+    place = [("line", pa.uint32()), ("column", pa.uint32()), ("offset", pa.uint64())]
+    signed = dict.fromkeys(("line", "column", "offset"), pa.int64())
+    return {
+        "MATCHES": pa.list_(pa.field("item", pa.uint32(), nullable=False)),
+        "MATCH": pa.struct(match),
+        "MADE": pa.struct([number, pa.field("payload", pa.binary()), pa.field("reason", pa.string())]),
+        "WORDS": words,
+        "FAILURE": failure,
+        "FAILURES": pa.list_(pa.field("item", failure, nullable=False)),
+        "ERROR": pa.struct([("code", pa.string()), *place, ("text", pa.string())]),
+        "REFUSED": {"reason": pa.string(), **signed, "text": pa.string()},
+    }
 
-WORDS = pa.dictionary(pa.int32(), pa.string())
-FAILURE = pa.struct(
-    [
-        pa.field("subscription", pa.uint32(), nullable=False),
-        pa.field("code", WORDS, nullable=False),
-        pa.field("text", WORDS, nullable=False),
-    ]
-)
-"""A failure: the number of the subscription, a stable code, and a text for people.
 
-Texts repeat, since a subscription tends to fail on many messages; hence the dictionaries.
-"""
-FAILURES = pa.list_(pa.field("item", FAILURE, nullable=False))
-"""The failures on a message. A row is null where every subscription was evaluated."""
+def __getattr__(name: str) -> Any:
+    """Make the types when one of them is first used: only then is pyarrow imported."""
+    if not name.isupper():
+        raise AttributeError(f"module 'twigcast.rows' has no attribute {name!r}")
+    globals().update(_types())
+    try:
+        return globals()[name]
+    except KeyError:
+        raise AttributeError(f"module 'twigcast.rows' has no attribute {name!r}") from None
 
-ERROR = pa.struct(
-    [
-        ("code", pa.string()),
-        ("line", pa.uint32()),
-        ("column", pa.uint32()),
-        ("offset", pa.uint64()),
-        ("text", pa.string()),
-    ]
-)
-"""Why a message was refused, and where. The place is null if the message as a whole is at fault."""
-REFUSED = {"reason": pa.string(), "line": pa.int64(), "column": pa.int64(), "offset": pa.int64(), "text": pa.string()}
-"""The columns of an error in tables of refused messages. Spark knows no unsigned numbers."""
 
 ErrorRow: TypeAlias = dict[str, str | int | None]
 
@@ -73,5 +87,6 @@ def row_of_error(error: MessageError) -> ErrorRow:
 
 def refused_columns(errors: pa.StructArray) -> dict[str, pa.Array]:
     """Return an array of ``ERROR`` as the columns of ``REFUSED``."""
-    fields = zip(REFUSED.items(), ERROR, strict=True)
+    types = _types()
+    fields = zip(types["REFUSED"].items(), types["ERROR"], strict=True)
     return {name: errors.field(field.name).cast(kind) for (name, kind), field in fields}

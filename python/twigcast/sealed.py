@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
-
+from twigcast.arrow import pa
 from twigcast.errors import TwigcastError
 
 _HEADER = struct.Struct("<8sIIQ")

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-
 from twigcast import _kernel
+from twigcast.arrow import pa
 from twigcast.delta import History, as_dict
 from twigcast.ids import Ids
 from twigcast.limits import Limits
@@ -103,7 +102,7 @@ def save(engine: Engine, path: Path) -> None:
             "tag": engine._history.tag,
         }
     numbers = pa.table({"id": ids} if whole is None else {"id": ids, "whole": whole})
-    few = pa.table([[extra[i] for extra in extras] for i in range(3)], _EXTRAS_SCHEMA)
+    few = pa.table([[extra[i] for extra in extras] for i in range(3)], _extras_schema())
     FORMAT.write(path, [json.dumps(meta).encode(), kernel, _ipc(numbers), _ipc(few)])
 
 
@@ -129,7 +128,8 @@ def compact(engine: Engine) -> None:
         engine._replace_compiled(copy)
 
 
-_EXTRAS_SCHEMA = pa.schema([("number", pa.uint32()), ("kind", pa.string()), ("value", pa.string())])
+def _extras_schema() -> pa.Schema:
+    return pa.schema([("number", pa.uint32()), ("kind", pa.string()), ("value", pa.string())])
 
 
 def _ipc(table: pa.Table) -> pa.Buffer:
@@ -182,7 +182,7 @@ def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Ta
     known = engine._ids.array.is_valid()
     if used.true_count != known.true_count or not used.slice(0, len(known)).equals(known):
         raise ValueError("a subscription without an id")
-    for number, kind, value in zip(*(few.column(name).to_pylist() for name in _EXTRAS_SCHEMA.names), strict=True):
+    for number, kind, value in zip(*(few.column(name).to_pylist() for name in _extras_schema().names), strict=True):
         if number >= len(known) or not known[number].as_py():
             raise ValueError(f"{kind} of no subscription")
         EXTRAS[kind].open(engine, number, json.loads(value))

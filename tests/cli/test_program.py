@@ -96,3 +96,20 @@ def test_whatever_an_interrupt_leads_to_is_an_interrupt(run: Any, monkeypatch: p
     done = run("subscribe", "/a")
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_small_match_imports_no_heavy_library(tmp_path: Path) -> None:
+    """pyarrow, with NumPy and pandas, takes longer to import than a small file takes to match."""
+    (tmp_path / "s.txt").write_text("/a\n//b[c = 1]\n")
+    (tmp_path / "m.xml").write_text("<a><b><c>1</c></b></a>")
+    program = """
+import sys
+from twigcast.cli import execute
+sys.argv = ["twigcast", "match", "-s", "s.txt", "m.xml"]
+assert execute() == 0
+heavy = {"duckdb", "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "rich", "sqlalchemy", "xmlschema"}
+print(sorted(heavy.intersection(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == 3

@@ -42,7 +42,7 @@ def test_from_nothing_to_a_list(run: Any) -> None:
         "dialect": "tian",
         "result": "nodes",
         "stream": "feeds",
-        "max_delay": "5 m",
+        "max_delay": "5 min",
         "state": "paused",
     }
     assert listed[1]["subscriber"] == "alice"

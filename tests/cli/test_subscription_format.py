@@ -28,7 +28,7 @@ FULL = [
         "default_namespace": "urn:o",
         "dialect": "tian",
         "result": "fragments",
-        "max_delay": "5 m",
+        "max_delay": "5 min",
     },
     {"id": "tian", "query": TIAN, "dialect": "tian"},
     {"id": "plain", "subscriber": "bob", "query": "/a"},

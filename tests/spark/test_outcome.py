@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from twigcast.engine import Engine, Subscription
-from twigcast.failures import FAILURES
-from twigcast.rows import ERROR, MATCHES
+from twigcast.rows import ERROR, FAILURES, MATCHES
 from twigcast.spark.sinks import jsonl
 from twigcast.spark.stages import match as match_stage
 from twigcast.spark.stages import outcome as outcome_stage

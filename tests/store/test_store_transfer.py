@@ -35,7 +35,7 @@ FULL = {
     "dialect": "tian",
     "result": "fragments",
     "stream": "orders",
-    "max_delay": "5 m",
+    "max_delay": "5 min",
     "state": "paused",
 }
 

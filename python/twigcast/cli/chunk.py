@@ -15,7 +15,7 @@ from twigcast.chunk.run import Options, cores
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable
-from twigcast.cli.large import CHUNKS, LargeFiles, complaints
+from twigcast.cli.large import CHUNKS, LargeFiles
 from twigcast.cli.options import (
     OneOf,
     Size,
@@ -25,6 +25,7 @@ from twigcast.cli.options import (
     namespace_options,
     schema_option,
 )
+from twigcast.cli.output import Report, output_of, status_of
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.errors import MessageError, OptionError, TwigcastError
@@ -277,9 +278,6 @@ def match(
     A folder stands for every file in it and below, - for stdin. A file is read once, in parts; --max-bytes is the limit
     of a part, and of what must not be cut.
     """
-    from twigcast.cli.match import Jsonl, Output, Table
-    from twigcast.cli.selected import SelectedJsonl
-
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     options = Options(
@@ -295,28 +293,18 @@ def match(
         click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
     names = list(expand(messages))
     progress = Progress(len(names))
-    output: Output
-    if format == "table":
-        output = Table(file, files.selecting)
-    else:
-        output = SelectedJsonl(file, progress) if files.selecting else Jsonl(file, progress)
-    matched = errors = False
+    output = output_of(format, file, progress)
+    report = Report(progress)
+    matched = False
     for name in names:
         if isinstance(name, Unreadable):
-            errors = True
-            progress.say(f"{printable(name.name)}: unreadable: {name.reason}")
-            progress.advance(1)
-            continue
-        report = files.match(name)
-        matched |= bool(report.answers)
-        output.add([name], files.record(report))
-        for line in complaints(name, report):
-            errors = True
-            progress.say(line)
+            report.unreadable([name])
+        else:
+            matched |= files.match(name, output, report)
         progress.advance(1)
     progress.clear()
     output.close()
-    ctx.exit(2 if errors else 0 if matched else 1)
+    ctx.exit(status_of(report, matched))
 
 
 def _files(

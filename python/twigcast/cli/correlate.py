@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from twigcast.broker import Broker, Failure, Match
-from twigcast.cli.inputs import Message, Unreadable, as_json, decompressed, expand, printable, read
+from twigcast.cli.inputs import Message, Unreadable, decompressed, expand, printable, read
 from twigcast.cli.options import Duration, OneOf
-from twigcast.cli.selected import failed_json, failed_line
-from twigcast.correlate.default import StateWarning
-from twigcast.correlate.engine import STRATEGIES
-from twigcast.engine import Engine
+from twigcast.cli.output import Report, output_of, status_of
+from twigcast.cli.progress import Progress
+from twigcast.correlate import STRATEGIES
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
-from twigcast.transform.nodes import text_of
 from twigcast.units import SECOND, parse_time, to_datetime
 
+if TYPE_CHECKING:
+    from twigcast.broker import Broker, Failure
+
 F = TypeVar("F", bound=Callable[..., Any])
-SHOWN = 200
 
 
 def correlation_options(command: F) -> F:
@@ -105,7 +103,9 @@ def reads_streams(file: SubscriptionFile) -> bool:
 def compile_broker(
     file: SubscriptionFile, streams: Streams, *, strategy: str, limits: Limits, **options: Any
 ) -> Broker:
-    """Raises SubscriptionFileError with all bad lines."""
+    """Return a broker with the subscriptions of a file, or raise a SubscriptionFileError with all bad lines."""
+    from twigcast.broker import Broker
+
     broker = Broker(strategy=strategy, lateness=streams.lateness, limits=limits, pause_after=0, **options)
     problems: list[tuple[int, TwigcastError]] = []
     for s, line in zip(file.subscriptions, file.lines, strict=True):
@@ -144,6 +144,8 @@ class _Clock:
         self._count = 0
         if path is not None:
             # the limits of results are for what is printed; of the time only the first node counts
+            from twigcast.engine import Engine
+
             limits = replace(broker.engine.limits.with_all_results(), max_result_nodes=1)
             self._engine = Engine(namespaces=broker.engine.namespaces, limits=limits)
             try:
@@ -157,6 +159,8 @@ class _Clock:
         self._count += 1
         if self._path is None:
             return self._count * SECOND
+        from twigcast.transform.nodes import text_of
+
         found = self._engine.select(message.data)
         if not found or not found[0].fragments:
             return f"there is nothing at {self._path}"
@@ -166,9 +170,12 @@ class _Clock:
 
 
 def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
-    """The exit status."""
-    report = _Report()
-    output: _Lines | _Table = _Table(file) if format == "table" else _Lines()
+    """Publish the messages of streams in event time and print what they match; return the exit status."""
+    from twigcast.correlate.default import StateWarning
+
+    progress = Progress(None)
+    report = Report(progress)
+    output = output_of(format, file, progress)
     places = {s.id: place for place, s in enumerate(file.subscriptions)}
     matched = False
     timed = list(_read(streams, _Clock(streams.time, broker), broker.engine.limits.max_bytes, report))
@@ -192,22 +199,22 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
             for match in sorted(found[:own], key=lambda match: places[match.subscription]) + found[own:]:
                 output.add(match)
             for failure in failures:
-                report.say(failed_line(name, failure.id, failure.error.code, failure.error.text))
-                output.fail(name, failure)
+                report.failed(name, failure.id, failure.error.code, failure.error.text)
+                output.fail(name, failure.id, failure.error.code, failure.error.text)
     output.close()
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
     late = broker.correlations.stats()["late"]
     if late:
         click.echo(f"warning: {late:,} messages were late, and joined with nothing", err=True)
-    return 2 if report.errors else 0 if matched else 1
+    return status_of(report, matched)
 
 
-def _read(streams: Streams, clock: _Clock, most: int, report: _Report) -> Iterator[_Timed]:
+def _read(streams: Streams, clock: _Clock, most: int, report: Report) -> Iterator[_Timed]:
     for stream, source in streams.sources:
         for message in decompressed(read(expand([source])), most):
             if isinstance(message, Unreadable):
-                report.say(f"{printable(message.name)}: unreadable: {message.reason}")
+                report.unreadable([message])
                 continue
             try:
                 time = clock.read(message)
@@ -218,73 +225,3 @@ def _read(streams: Streams, clock: _Clock, most: int, report: _Report) -> Iterat
                 report.say(f"{printable(message.name)}: no-time: {time}")
             else:
                 yield _Timed(stream, time, message)
-
-
-class _Report:
-    def __init__(self) -> None:
-        self.errors = 0
-
-    def say(self, text: str) -> None:
-        self.errors += 1
-        click.echo(text, err=True)
-
-
-def _fields(match: Match) -> dict[str, Any]:
-    if match.messages is not None:
-        shown: dict[str, Any] = {"subscription": match.subscription, "messages": list(match.messages)}
-    else:
-        shown = {"message": match.message, "subscription": match.subscription}
-    if match.nodes is not None:
-        shown["nodes"] = match.nodes
-    if match.fragments is not None:
-        shown["fragments"] = [fragment.decode() for fragment in match.fragments]
-    if match.payload is not None:
-        shown["payload"] = match.payload.decode()
-    if not match.complete:
-        shown["complete"] = False
-    if match.reason is not None:
-        shown["reason"] = match.reason
-    return shown
-
-
-class _Lines:
-    def add(self, match: Match) -> None:
-        sys.stdout.buffer.write(f"{as_json(_fields(match))}\n".encode())
-
-    def fail(self, name: str, failure: Failure) -> None:
-        error = failure.error
-        sys.stdout.buffer.write(failed_json(name, as_json(failure.id), error.code, error.text))
-
-    def close(self) -> None:
-        sys.stdout.flush()
-
-
-class _Table:
-    def __init__(self, file: SubscriptionFile) -> None:
-        self._queries = {s.id: s.query for s in file.subscriptions}
-        self._rows: list[tuple[str, ...]] = []
-
-    def add(self, match: Match) -> None:
-        messages = match.messages if match.messages is not None else (match.message,)
-        text = "" if match.payload is None else match.payload.decode()
-        text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-        query = self._queries[match.subscription]
-        self._rows.append((", ".join(map(str, messages)), str(match.subscription), query, text))
-
-    def fail(self, name: str, failure: Failure) -> None:
-        """Show nothing: failures are on stderr."""
-
-    def close(self) -> None:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        if not self._rows:
-            click.echo("no matches")
-            return
-        table = Table(box=None, pad_edge=False)
-        for heading in ("messages", "subscription", "query", "payload"):
-            table.add_column(heading, overflow="fold")
-        for row in self._rows:
-            table.add_row(*(Text(printable(text)) for text in row))
-        Console().print(table)

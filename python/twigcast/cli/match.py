@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import click
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from twigcast.chunk.run import Options, cores
+from twigcast.arrow import pa
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
-from twigcast.cli.inputs import Message, Unreadable, as_json, batches, expand, printable, read
-from twigcast.cli.large import ABOVE, LargeFiles, complaints, is_large
+from twigcast.cli.inputs import Message, Unreadable, batches, expand, read
+from twigcast.cli.large import ABOVE, LargeFiles, is_large
 from twigcast.cli.options import (
     OneOf,
     Size,
@@ -25,17 +22,21 @@ from twigcast.cli.options import (
     namespace_options,
     predicates_option,
 )
+from twigcast.cli.output import Output, Report, match_of, output_of, status_of
 from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
-from twigcast.cli.selected import SelectedJsonl, failed_line, numbers_of, summary, write_failures
 from twigcast.engine import Engine
+from twigcast.errors import MessageError
+from twigcast.failures import Failure
 from twigcast.lang.flwr import is_transform
+from twigcast.limits import Limits
 from twigcast.results import RESULTS
 from twigcast.subscriptions import SubscriptionFile, compile_file
 
-TABLE_ROWS = 1_000
+FEW, FEW_SUBSCRIPTIONS = 32, 1_000
+"""So many messages and subscriptions are matched sooner than pyarrow is imported."""
 
 EPILOG = """\b
 Examples:
@@ -57,12 +58,6 @@ A subscription that fails on a message is told on stderr, and as {"message": …
 \b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
-
-
-class Output(Protocol):
-    def add(self, names: list[str], result: pa.RecordBatch) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @click.command(epilog=EPILOG)
@@ -153,37 +148,63 @@ def match(
     warn_of_never(file, dict(namespaces))
     names = list(expand(messages))
     progress = Progress(len(names))
-    output: Output
-    if format == "table":
-        output = Table(file, selecting)
-    else:
-        output = SelectedJsonl(file, progress) if selecting else Jsonl(file, progress)
+    output = output_of(format, file, progress)
     report = Report(progress)
     matched = False
-    chunked = LargeFiles(file, Options(jobs=cores(), limits=compiled.limits), namespaces=dict(namespaces))
+    chunked: LargeFiles | None = None
     # parts cannot be validated
     whole = plans["schema"] is not None and plans["on_invalid"] == "reject"
     for large, some in groupby(names, lambda name: not whole and is_large(name, chunk_above)):
         for name in some if large else ():
-            done = chunked.match(str(name))
-            report.broken(complaints(str(name), done))
-            matched |= bool(done.answers)
-            output.add([str(name)], chunked.record(done))
+            chunked = chunked or _large_files(file, compiled.limits, dict(namespaces))
+            matched |= chunked.match(str(name), output, report)
             progress.advance(1)
         for batch in () if large else batches(read(some)):
+            if len(batch) <= FEW and len(compiled) <= FEW_SUBSCRIPTIONS:
+                matched |= _match_few(compiled, batch, output, report)
+                progress.advance(len(batch))
+                continue
             for part, found in _match(compiled, batch, report, selecting):
                 matched |= len(found.column("matches").flatten()) > 0
-                output.add(part, found)
+                output.add_batch(part, found)
             progress.advance(len(batch))
     progress.clear()
     output.close()
-    ctx.exit(2 if report.errors else 0 if matched else 1)
+    ctx.exit(status_of(report, matched))
+
+
+def _large_files(file: SubscriptionFile, limits: Limits, namespaces: dict[str, str]) -> LargeFiles:
+    from twigcast.chunk.run import Options, cores  # only large files need it
+
+    return LargeFiles(file, Options(jobs=cores(), limits=limits), namespaces=namespaces)
+
+
+def _match_few(engine: Engine, batch: list[Message | Unreadable], output: Output, report: Report) -> bool:
+    """Match messages one by one, without Arrow, and print what they match; return whether anything did."""
+    matched = False
+    for message in batch:
+        if isinstance(message, Unreadable):
+            report.unreadable([message])
+            continue
+        failures: list[Failure] = []
+        try:
+            found = engine.select(message.data, failures=failures)
+        except MessageError as error:
+            report.refused(message.name, error.code, error.text, error.line, error.column)
+            continue
+        matched |= bool(found)
+        for one in found:
+            output.add(match_of(message.name, one))
+        for failure in failures:
+            report.failed(message.name, failure.id, failure.error.code, failure.error.text)
+            output.fail(message.name, failure.id, failure.error.code, failure.error.text)
+    return matched
 
 
 def _match(
     engine: Engine, batch: list[Message | Unreadable], report: Report, selecting: bool
 ) -> Iterator[tuple[list[str], pa.RecordBatch]]:
-    """The batch's messages as slices of (names, result); what is wrong with them goes to ``report``, in their order."""
+    """Match a batch. Yield the names of some messages with their result; report errors in the order of the messages."""
     readable = [(row, m) for row, m in enumerate(batch) if isinstance(m, Message)]
     columns = [
         pa.array([row for row, _ in readable], pa.uint32()),
@@ -202,109 +223,8 @@ def _match(
                     report.unreadable(batch[reported:row])
                     reported = row + 1
                 if error is not None:
-                    report.bad(batch[row].name, error)
+                    report.refused(batch[row].name, error["code"], error["text"], error["line"], error["column"])
                 for one in failed or ():
-                    report.failed(batch[row].name, ids[one["subscription"]].as_py(), one)
+                    report.failed(batch[row].name, ids[one["subscription"]].as_py(), one["code"], one["text"])
         yield [batch[row].name for row in rows], result
     report.unreadable(batch[reported:])
-
-
-class Report:
-    """Errors for people, on stderr."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.errors = 0
-
-    def bad(self, name: str, error: dict[str, Any]) -> None:
-        self.errors += 1
-        self._progress.say(f"{printable(name)}:{error['line']}:{error['column']}: {error['code']}: {error['text']}")
-
-    def failed(self, name: str, subscription: object, failure: dict[str, Any]) -> None:
-        """Report a subscription that could not be evaluated on a message."""
-        self.errors += 1
-        self._progress.say(failed_line(name, subscription, failure["code"], failure["text"]))
-
-    def broken(self, lines: list[str]) -> None:
-        self.errors += len(lines)
-        for line in lines:
-            self._progress.say(line)
-
-    def unreadable(self, messages: list[Message | Unreadable]) -> None:
-        for message in messages:
-            if isinstance(message, Unreadable):
-                self.errors += 1
-                self._progress.say(f"{printable(message.name)}: unreadable: {message.reason}")
-
-
-class Jsonl:
-    """One object per match. The lines are put together by Arrow, column-wise: Python never sees a single match."""
-
-    ROWS = 1 << 18
-
-    def __init__(self, file: SubscriptionFile, progress: Progress) -> None:
-        self._ids = [as_json(s.id) for s in file.subscriptions]
-        ends = [f"{id}}}\n" for id in self._ids]
-        self._ends = pa.array(ends, pa.large_string())
-        self._nothing = pa.scalar("", pa.large_string())
-        self._progress = progress
-
-    def add(self, names: list[str], result: pa.RecordBatch) -> None:
-        starts = pa.array([f'{{"message": {as_json(name)}, "subscription": ' for name in names], pa.large_string())
-        matches = result.column("matches")
-        rows = pc.list_parent_indices(matches)
-        numbers = matches.flatten()
-        if len(numbers) and sys.stdout.isatty():
-            self._progress.clear()
-        for at in range(0, len(numbers), self.ROWS):
-            lines = pc.binary_join_element_wise(
-                starts.take(rows.slice(at, self.ROWS)), self._ends.take(numbers.slice(at, self.ROWS)), self._nothing
-            )
-            sys.stdout.buffer.write(memoryview(lines.buffers()[2])[: pc.sum(pc.binary_length(lines)).as_py()])
-        write_failures(names, result, self._ids)
-
-    def close(self) -> None:
-        sys.stdout.flush()
-
-
-class Table:
-    """For people: the first matches with their queries, and how many more there are."""
-
-    def __init__(self, file: SubscriptionFile, selecting: bool) -> None:
-        self._file = file
-        self._selecting = selecting
-        self._rows: list[tuple[str, int]] = []
-        self._selected: list[str] = []
-        self._matches = 0
-
-    def add(self, names: list[str], result: pa.RecordBatch) -> None:
-        if self._selecting:
-            shown = result.column("matches").flatten().slice(0, TABLE_ROWS - len(self._rows))
-            self._selected += map(summary, shown.to_pylist())
-            result = numbers_of(result)
-        matches = result.column("matches")
-        numbers = matches.flatten()
-        room = TABLE_ROWS - len(self._rows)
-        rows = pc.list_parent_indices(matches).slice(0, room).to_pylist()
-        found = numbers.slice(0, room).to_pylist()
-        self._rows += [(names[row], number) for row, number in zip(rows, found, strict=True)]
-        self._matches += len(numbers)
-
-    def close(self) -> None:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        if not self._rows:
-            click.echo("no matches")
-            return
-        table = RichTable(box=None, pad_edge=False)
-        for heading in ("message", "subscription", "query", *(["selected"] if self._selecting else [])):
-            table.add_column(heading, overflow="fold")  # a name cut short would no longer name its message
-        for i, (name, number) in enumerate(self._rows):
-            subscription = self._file.subscriptions[number]
-            row = (name, subscription.id, subscription.query, *self._selected[i : i + 1])
-            table.add_row(*(Text(printable(str(t))) for t in row))
-        Console().print(table)
-        if self._matches > len(self._rows):
-            click.echo(f"… and {self._matches - len(self._rows):,} more; --format jsonl has all of them")

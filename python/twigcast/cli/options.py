@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,8 +14,10 @@ from twigcast.hints import suggest
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.plan.planner import PREDICATES
-from twigcast.schema import Schema, read_schema
 from twigcast.units import SECOND, parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from twigcast.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,6 +122,8 @@ class SchemaFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Schema:
+        from twigcast.schema import Schema, read_schema
+
         if isinstance(value, Schema):
             return value
         try:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import pyarrow as pa
 
-from twigcast.cli.inputs import Message, as_json, batches, decompressed, expand, printable, read
+from twigcast.arrow import pa
+from twigcast.cli.inputs import Message, Unreadable, as_json, batches, decompressed, expand, read
 from twigcast.cli.options import OneOf
+from twigcast.cli.output import Report, output_of, status_of
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
-from twigcast.relational.cost import Cost
-from twigcast.relational.database import duckdb_file
-from twigcast.relational.engine import RelationalEngine
 from twigcast.relational.plans import AUTO, BUCKETS, PLANS, UNROLL
+from twigcast.results import Match
 from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
+
+if TYPE_CHECKING:
+    from twigcast.relational.cost import Cost
+    from twigcast.relational.engine import RelationalEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENGINES = ("automaton", "relational")
-TABLE_ROWS = 1_000
 
 
 def database_options(command: F) -> F:
@@ -87,16 +88,22 @@ def register(engine: RelationalEngine, references: tuple[str, ...]) -> None:
         engine.register(name, file)
 
 
+def _duckdb_file(database: str) -> str | None:
+    from twigcast.relational.database import duckdb_file  # `match` imports this module, and mostly needs no database
+
+    return duckdb_file(database)
+
+
 def stays(database: str | None) -> bool:
     """Whether the tables are there after the command."""
     if database is None or database == "spark":
         return False
-    return not database.startswith("duckdb:") or duckdb_file(database) is not None
+    return not database.startswith("duckdb:") or _duckdb_file(database) is not None
 
 
 def must_exist(database: str | None) -> None:
     """What only reads or removes makes no database: its name would be a mistake."""
-    file = duckdb_file(database) if database is not None and database.startswith("duckdb:") else None
+    file = _duckdb_file(database) if database is not None and database.startswith("duckdb:") else None
     if file is not None and not Path(file).exists():
         raise OptionError(
             "no-database", f"there is no database {file}, so no subscriptions", hint="twigcast rules load makes one"
@@ -139,7 +146,7 @@ def match_relational(
     references: tuple[str, ...],
     **plan: Any,
 ) -> None:
-    """As ``twigcast match`` does, with the same output."""
+    """Match messages as ``twigcast match`` does, with the same output."""
     if result != "match":
         raise click.UsageError(f"the relational engine tells which messages match; it gives no {result}")
     if subscriptions is None and database is None:
@@ -147,6 +154,8 @@ def match_relational(
     file = None if subscriptions is None else read_filters(subscriptions)
     if file is None:
         must_exist(database)
+    from twigcast.relational.engine import RelationalEngine
+
     engine = RelationalEngine(database, namespaces=namespaces, limits=limits, **plan)
     try:
         register(engine, references)
@@ -158,39 +167,45 @@ def match_relational(
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         names = list(expand(messages))
         progress = Progress(len(names))
-        output = Table(engine) if format == "table" else Jsonl(engine, progress)
-        errors = matched = 0
+        numbers: dict[SubscriptionId, int] = {}
+
+        def queries(ids: Sequence[SubscriptionId]) -> dict[SubscriptionId, str]:
+            found = engine.queries_of([numbers[id] for id in ids])
+            return {id: found[numbers[id]] for id in ids}
+
+        output, report = output_of(format, None, progress, queries), Report(progress)
         for batch in batches(decompressed(read(names), limits.max_bytes)):
-            found, wrong = _match(engine, batch, places)
-            for row, text in wrong:
-                progress.say(f"{printable(batch[row].name)}:{text}")
-            errors += len(wrong)
-            matched += len(found)
-            output.add([(batch[row].name, number) for row, number in found])
+            found = _match(engine, batch, places, report)
+            ids = engine.ids_of([number for _, number in found])
+            for (row, number), id in zip(found, ids, strict=True):
+                numbers[id] = number
+                output.add(Match(batch[row].name, id))
             progress.advance(len(batch))
         progress.clear()
         output.close()
     finally:
         engine.close()
-    ctx.exit(2 if errors else 0 if matched else 1)
+    ctx.exit(status_of(report, bool(numbers)))
 
 
 def _match(
-    engine: RelationalEngine, batch: list[Any], places: dict[int, int] | None
-) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
-    """Matches as (row, number of the subscription), and what is wrong with messages, both in order."""
-    rows = [row for row, message in enumerate(batch) if isinstance(message, Message)]
-    wrong = [(row, f" unreadable: {m.reason}") for row, m in enumerate(batch) if not isinstance(m, Message)]
-    table, errors = engine.match_rows(pa.array([batch[row].data for row in rows], pa.large_binary()))
-    for row, error in zip(rows, errors.to_pylist(), strict=False):
-        if error is not None:
-            wrong.append((row, f"{error['line']}:{error['column']}: {error['code']}: {error['text']}"))
+    engine: RelationalEngine, batch: list[Message | Unreadable], places: dict[int, int] | None, report: Report
+) -> list[tuple[int, int]]:
+    """Return matches as (row, number of the subscription), in order; report errors in the order of the messages."""
+    readable = [(row, message) for row, message in enumerate(batch) if isinstance(message, Message)]
+    table, refused = engine.match_rows(pa.array([message.data for _, message in readable], pa.large_binary()))
+    rows = [row for row, _ in readable]
+    errors = dict(zip(rows, refused.to_pylist(), strict=False))
+    for row, message in enumerate(batch):
+        report.unreadable([message])
+        if error := errors.get(row):
+            report.refused(message.name, error["code"], error["text"], error["line"], error["column"])
     events, numbers = table.column("event_id").to_pylist(), table.column("number").to_pylist()
     found = [(rows[event], number) for event, number in zip(events, numbers, strict=True)]
     if places is not None:
         found = [pair for pair in found if pair[1] in places]
         found.sort(key=lambda pair: (pair[0], places[pair[1]]))
-    return found, sorted(wrong)
+    return found
 
 
 def synchronise(engine: RelationalEngine, file: SubscriptionFile) -> dict[int, int]:
@@ -240,54 +255,6 @@ def enter(
         raise SubscriptionFileError(file.name, problems) from None
 
 
-class Jsonl:
-    def __init__(self, engine: RelationalEngine, progress: Progress) -> None:
-        self._engine = engine
-        self._progress = progress
-
-    def add(self, found: list[tuple[str, int]]) -> None:
-        if found and sys.stdout.isatty():
-            self._progress.clear()
-        ids = self._engine.ids_of([number for _, number in found])
-        for (name, _), id in zip(found, ids, strict=True):
-            click.echo(f'{{"message": {as_json(name)}, "subscription": {as_json(id)}}}')
-
-    def close(self) -> None:
-        sys.stdout.flush()
-
-
-class Table:
-    """For people: the first matches with their queries, and how many more there are."""
-
-    def __init__(self, engine: RelationalEngine) -> None:
-        self._engine = engine
-        self._rows: list[tuple[str, int]] = []
-        self._matches = 0
-
-    def add(self, found: list[tuple[str, int]]) -> None:
-        self._rows += found[: TABLE_ROWS - len(self._rows)]
-        self._matches += len(found)
-
-    def close(self) -> None:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        if not self._rows:
-            click.echo("no matches")
-            return
-        table = RichTable(box=None, pad_edge=False)
-        for heading in ("message", "subscription", "query"):
-            table.add_column(heading, overflow="fold")
-        numbers = [number for _, number in self._rows]
-        ids, queries = self._engine.ids_of(numbers), self._engine.queries_of(numbers)
-        for (name, number), id in zip(self._rows, ids, strict=True):
-            table.add_row(*(Text(printable(str(text))) for text in (name, id, queries[number])))
-        Console().print(table)
-        if self._matches > len(self._rows):
-            click.echo(f"… and {self._matches - len(self._rows):,} more; --format jsonl has all of them")
-
-
 # -- explain
 
 
@@ -309,6 +276,8 @@ def explain_relational(
         must_exist(database)
         if subscriptions is not None or references:
             raise click.UsageError("with a --database that stays, leave -s and --reference out: explain changes none")
+    from twigcast.relational.engine import RelationalEngine
+
     engine = RelationalEngine(database, namespaces=namespaces, **plan)
     try:
         register(engine, references)

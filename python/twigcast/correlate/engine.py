@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol
 
+from twigcast.correlate import STRATEGIES
 from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, warn_of_eviction
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
@@ -26,7 +27,6 @@ from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
 
-STRATEGIES = ("default", "mmqjp", "mmqjp-materialized", "sequential")
 PUBLISHED = "published-unreadable"
 """The code of the failure of a correlation that publishes a message which cannot be read."""
 AT_ONCE = 1024

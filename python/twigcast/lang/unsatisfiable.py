@@ -13,7 +13,6 @@ from dataclasses import replace
 from twigcast.errors import QueryError
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_ast
-from twigcast.lang.flwr.clauses import Clauses
 from twigcast.lang.kinds import kind_of
 from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
@@ -22,7 +21,6 @@ from twigcast.lang.never_words import CODE, Never
 from twigcast.lang.plain import plain
 from twigcast.lang.structural import PathCompiler, compiler_for
 from twigcast.lang.xpath import parse
-from twigcast.lang.xscl.parser import XsclParser
 from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 from twigcast.pattern import FALSE, And, Compare, Exists, Node, Pattern, Predicate, StringValue, Twig
 
@@ -57,6 +55,8 @@ def never_matches(
         case "correlate":
             scope = Scope(namespaces or {}, default_namespace or "")
             check_text(query)
+            from twigcast.lang.xscl.parser import XsclParser  # only those who correlate pay for it
+
             parser = XsclParser(query, scope, None)
             try:
                 parser.parse()
@@ -83,6 +83,8 @@ def _filter(expr: ast.Expr, source: str) -> Never | None:
 
 def _transform(query: str, namespaces: Mapping[str, str] | None, default_namespace: str | None) -> Never | None:
     check_text(query)
+    from twigcast.lang.flwr.clauses import Clauses  # only those who transform pay for it
+
     clauses = Clauses(query, Scope(namespaces or {}, default_namespace or ""))
     clauses.parse()
     binding, where = clauses.binding_path, clauses.condition

@@ -4,8 +4,27 @@ The design is that of Tian et al., "Implementing a scalable XML publish/subscrib
 systems" (SIGMOD 2004), cited as *relational §…*.
 """
 
-from twigcast.relational.database import open_database
-from twigcast.relational.engine import RelationalEngine
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from twigcast.relational.plans import PLANS
 
+if TYPE_CHECKING:
+    from twigcast.relational.database import open_database
+    from twigcast.relational.engine import RelationalEngine
+
 __all__ = ["PLANS", "RelationalEngine", "open_database"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the engine when it is first used: `match --help` needs the names of the plans alone."""
+    if name == "RelationalEngine":
+        from twigcast.relational.engine import RelationalEngine
+
+        return RelationalEngine
+    if name == "open_database":
+        from twigcast.relational.database import open_database
+
+        return open_database
+    raise AttributeError(f"module 'twigcast.relational' has no attribute {name!r}")

@@ -16,20 +16,19 @@ from functools import lru_cache
 from threading import RLock
 from typing import Any, Protocol, TypeVar
 
-import pyarrow as pa
-
 from twigcast import _kernel
+from twigcast import rows as row_types
+from twigcast.arrow import pa
 from twigcast.constructor import Transform
 from twigcast.errors import TwigcastError, excerpt
 from twigcast.failures import FATAL, Failed, FailedRows, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
-from twigcast.rows import MATCHES
 from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Sharing
 from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
-from twigcast.transform.engine import MADE, Made, Transforms, merged, merged_numbers, messages_of, row_of
+from twigcast.transform.engine import Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.transforms import PlannedTransforms
@@ -194,7 +193,7 @@ class Deliveries:
             return matches, {}
         more, failed = self._rows(column, matches, errors, limits)
         numbers = [[made.number for made in row] for row in more]
-        return merged_numbers(matches, pa.array(numbers, MATCHES)), failed
+        return merged_numbers(matches, pa.array(numbers, row_types.MATCHES)), failed
 
     def make_column(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -214,7 +213,7 @@ class Deliveries:
         numbers = pa.ListArray.from_arrays(lists.offsets, lists.flatten().field("subscription"))
         more, failed = self._rows(column.slice(start, end - start), numbers, errors, limits)
         rows = [[row_of(made) for made in row] for row in more]
-        return merged(lists, pa.array(rows, pa.list_(MADE))), failed, end
+        return merged(lists, pa.array(rows, pa.list_(row_types.MADE))), failed, end
 
     def _match_rows(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, FailedRows]:
         """Do as ``match_column`` does, message by message: the kernel has failed on one of them."""
@@ -225,7 +224,7 @@ class Deliveries:
             rows.append(numbers)
             if of_row:
                 failed[at] = of_row
-        return pa.array(rows, MATCHES), failed
+        return pa.array(rows, row_types.MATCHES), failed
 
     def _make_rows(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -242,7 +241,7 @@ class Deliveries:
             size += sum(8 + len(one.payload or b"") for one in made)
             if size >= max_bytes:
                 break
-        return pa.array(rows, pa.list_(MADE)), failed, start + len(rows)
+        return pa.array(rows, pa.list_(row_types.MADE)), failed, start + len(rows)
 
     def _has_more(self, errors: pa.Array) -> bool:
         return bool(self._slow or self._empty) or errors.null_count < len(errors)

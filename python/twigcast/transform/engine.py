@@ -6,23 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from twigcast import _kernel
+from twigcast import rows as row_types
+from twigcast.arrow import pa, pc
 from twigcast.constructor import Transform
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.transform.encode import Encoded, encoded
-
-MADE = pa.struct(
-    [
-        pa.field("subscription", pa.uint32(), nullable=False),
-        pa.field("payload", pa.binary()),
-        pa.field("reason", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +90,7 @@ class Transforms:
             payloads = pc.if_else(pa.array([place not in why for place in range(len(payloads))]), payloads, None)
             reasons = pa.array(list(map(why.get, range(len(payloads)))), pa.string()).take(each.field("payload"))
         columns = [each.field("subscription"), payloads.take(each.field("payload")), reasons]
-        values = pa.StructArray.from_arrays(columns, fields=list(MADE))
+        values = pa.StructArray.from_arrays(columns, fields=list(row_types.MADE))
         return pa.ListArray.from_arrays(matches.offsets, values), errors, end
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from twigcast.correlation import Correlation
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
-from twigcast.lang.xscl.parser import XsclParser
-from twigcast.lang.xscl.scanner import misspelt_clause, misspelt_link
 from twigcast.lang.xscl.windows import window_text
+
+if TYPE_CHECKING:
+    from twigcast.correlation import Correlation
 
 # No XPath expression and no transform has one of these outside a string.
 _CLAUSES = re.compile(r"\s*(?:SELECT|FROM)\s+[^\s=!<>|+*/,)\]-]|\s*SELECT\s*[*<$]", re.IGNORECASE)
@@ -31,6 +32,10 @@ def is_correlation(source: str) -> bool:
     """Tell whether a text is a correlation, and not a filter or transform (the rule: ``twigcast.lang.kinds``)."""
     if _CLAUSES.match(source):
         return True
+    if source[:1] == "/" and "{" not in source and not any(sign in source for sign in _SIGNS):
+        return False  # as most filters are; for the others the scanner is imported
+    from twigcast.lang.xscl.scanner import misspelt_clause, misspelt_link
+
     if source[:1] not in ("/", "<") and misspelt_clause(source):
         return True
     if "{" in source and not is_transform(source) and misspelt_link(_STRING.sub("''", source)):
@@ -48,7 +53,7 @@ def parse_correlation(
     *,
     windows: Mapping[str, str] | None = None,
 ) -> Correlation:
-    """``windows`` gives lengths to windows that the text only names."""
+    """Parse a correlation. ``windows`` gives lengths to windows that the text only names."""
     scope = Scope(namespaces or {}, default_ns or "")
     return _parsed(source, tuple(scope.namespaces.items()), scope.default, tuple((windows or {}).items()))
 
@@ -58,6 +63,8 @@ def parse_correlation(
 def _parsed(
     source: str, namespaces: tuple[tuple[str, str], ...], default_ns: str, windows: tuple[tuple[str, str], ...]
 ) -> Correlation:
+    from twigcast.lang.xscl.parser import XsclParser  # only those who correlate pay for it
+
     check_text(source)
     return XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows)).parse()
 

@@ -11,9 +11,9 @@ from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
-from twigcast.rows import ERROR, MATCHES, error_row
+from twigcast.rows import ERROR, MADE, MATCHES, error_row
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.transform.engine import MADE, Made, Transforms, made_of, messages_of, row_of
+from twigcast.transform.engine import Made, Transforms, made_of, messages_of, row_of
 from twigcast.transform.options import PlanOptions
 from twigcast.transform.plan.encode import encoded_plan
 from twigcast.transform.plan.operators import Nothing
