@@ -59,7 +59,7 @@ def test_match_prints_what_match_prints(run: Run, folder: Path, result: str, eng
 def test_match_hands_large_and_compressed_files_over(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     whole = large.LargeFiles.match
-    monkeypatch.setattr(large.LargeFiles, "match", lambda self, name: seen.append(name) or whole(self, name))
+    monkeypatch.setattr(large.LargeFiles, "match", lambda self, name, *to: seen.append(name) or whole(self, name, *to))
     expected = run("match", "-s", "subs.txt", "a.xml").stdout
     assert not seen
     done = run("match", "-s", "subs.txt", "--chunk-above", "1K", "a.xml", "a.xml.gz")

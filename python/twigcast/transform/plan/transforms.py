@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
-
 from twigcast import _kernel
+from twigcast import rows as row_types
+from twigcast.arrow import pa
 from twigcast.constructor import Transform
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
-from twigcast.rows import ERROR, MADE, MATCHES, error_row
+from twigcast.rows import error_row
 from twigcast.schema.gate import INVALID, Gate
 from twigcast.transform.engine import Made, Transforms, made_of, messages_of, row_of
 from twigcast.transform.options import PlanOptions
@@ -86,8 +86,8 @@ class PlannedTransforms(Transforms):
     def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
         """Return lists of numbers, ascending, and errors."""
         rows = [self.match(xml, limits) for xml in messages_of(column)]
-        lists = pa.array([sorted(numbers) for numbers, _ in rows], MATCHES)
-        return lists, pa.array([None if error is None else error_row(*error) for _, error in rows], ERROR)
+        lists = pa.array([sorted(numbers) for numbers, _ in rows], row_types.MATCHES)
+        return lists, pa.array([None if error is None else error_row(*error) for _, error in rows], row_types.ERROR)
 
     def make_column(
         self, column: pa.Array, start: int, max_bytes: int, limits: Limits
@@ -102,4 +102,4 @@ class PlannedTransforms(Transforms):
             size += sum(8 + len(one.payload or b"") for one in made)
             if size >= max_bytes:
                 break
-        return pa.array(rows, pa.list_(MADE)), pa.array(errors, ERROR), start + len(rows)
+        return pa.array(rows, pa.list_(row_types.MADE)), pa.array(errors, row_types.ERROR), start + len(rows)
