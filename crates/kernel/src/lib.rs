@@ -2,13 +2,15 @@
 //!
 //! Data flows one way, and a module uses only those before it:
 //! `xml` (bytes to events) -> `paths` (events to matched linear paths) -> `shapes` (tree patterns over the message's nodes)
-//! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message); beside these `transform` (new
-//! messages) and, on top of it, `join` (messages that belong together). `chunk` cuts large documents into messages.
+//! -> `output` (selected nodes to results) -> `engine`, `matcher` (matches per message); beside these `evaluate` (full
+//! XPath over the message's nodes), `transform` (new messages) and, on top of it, `join` (messages that belong together).
+//! `chunk` cuts large documents into messages.
 
 mod bits;
 mod branches;
 pub mod chunk;
 mod engine;
+pub mod evaluate;
 mod group;
 #[cfg(feature = "internals")]
 pub mod internals;

@@ -34,6 +34,29 @@ struct Chunk {
     cdata: bool,
 }
 
+impl Chunk {
+    /// Appends the text that the chunk stands for.
+    fn append(&self, src: &[u8], out: &mut Vec<u8>) {
+        let raw = &src[self.start as usize..self.end as usize];
+        if self.plain {
+            out.extend_from_slice(raw);
+        } else if self.cdata {
+            decode_line_ends(raw, out);
+        } else {
+            decode_text(raw, out);
+        }
+    }
+
+    /// Returns the text that the chunk stands for; `scratch` holds it where it is not plain.
+    fn decode<'a>(&self, src: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        if self.plain {
+            return &src[self.start as usize..self.end as usize];
+        }
+        self.append(src, scratch);
+        scratch
+    }
+}
+
 /// A node's place in the plain document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -355,6 +378,55 @@ impl Nodes {
         self.any_value(src, n, scratch)
     }
 
+    /// The string-value of a node if it is one run of plain bytes. Not before the value is whole.
+    #[inline]
+    pub fn plain_value<'a>(&self, src: &'a [u8], n: NodeIx) -> Option<&'a [u8]> {
+        let r = &self.recs[n as usize];
+        if n != 0 && !is_element(r.sym) && r.sym != TEXT {
+            let plain = self.coded.is_empty() || self.coded.binary_search(&n).is_err();
+            return plain.then(|| &src[r.v0 as usize..r.v1 as usize]);
+        }
+        match &self.chunks[r.v0 as usize..r.v1 as usize] {
+            [] => Some(b""),
+            [c] if c.plain => Some(&src[c.start as usize..c.end as usize]),
+            _ => None,
+        }
+    }
+
+    /// At least the size of a node's string-value: that of what it is decoded from.
+    pub fn value_size(&self, n: NodeIx) -> usize {
+        let r = &self.recs[n as usize];
+        if n != 0 && !is_element(r.sym) && r.sym != TEXT {
+            return (r.v1 - r.v0) as usize;
+        }
+        self.chunks[r.v0 as usize..r.v1 as usize].iter().map(|c| (c.end - c.start) as usize).sum()
+    }
+
+    /// Is this the string-value of a node? Stops at the first difference. Also answers how many bytes were looked at.
+    pub fn has_value(&self, src: &[u8], n: NodeIx, value: &[u8], scratch: &mut Vec<u8>) -> (bool, usize) {
+        if let Some(plain) = self.plain_value(src, n) {
+            return (plain == value, value.len().min(plain.len()));
+        }
+        let r = &self.recs[n as usize];
+        if n != 0 && !is_element(r.sym) && r.sym != TEXT {
+            return (self.any_value(src, n, scratch) == value, (r.v1 - r.v0) as usize);
+        }
+        let (mut rest, mut looked) = (value, 0);
+        for chunk in &self.chunks[r.v0 as usize..r.v1 as usize] {
+            scratch.clear();
+            looked += if chunk.plain {
+                1 + rest.len().min((chunk.end - chunk.start) as usize)
+            } else {
+                (chunk.end - chunk.start) as usize
+            };
+            match rest.strip_prefix(chunk.decode(src, scratch)) {
+                Some(after) => rest = after,
+                None => return (false, looked),
+            }
+        }
+        (rest.is_empty(), looked)
+    }
+
     fn any_value<'a>(&self, src: &'a [u8], n: NodeIx, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let r = &self.recs[n as usize];
         if is_attribute(r.sym) && n != 0 || !(is_element(r.sym) || r.sym == TEXT || n == 0) {
@@ -378,14 +450,7 @@ impl Nodes {
             chunks => {
                 scratch.clear();
                 for c in chunks {
-                    let raw = &src[c.start as usize..c.end as usize];
-                    if c.plain {
-                        scratch.extend_from_slice(raw);
-                    } else if c.cdata {
-                        decode_line_ends(raw, scratch);
-                    } else {
-                        decode_text(raw, scratch);
-                    }
+                    c.append(src, scratch);
                 }
                 scratch
             }

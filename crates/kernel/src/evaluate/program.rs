@@ -1,0 +1,239 @@
+//! Queries as 32-bit words: prefix order, counts before lists. Whatever the words are, decoding ends in a list of
+//! well-typed expressions of bounded depth, or in an error.
+//!
+//! ```text
+//! number LOW HIGH | string S | and N … | or N … | compare OP a b | arithmetic OP a b | negate a | call F N … | union N …
+//! document | context | path start N (AXIS test N predicates …)… | filter input N predicates …
+//! test: symbol SYM | target S | prefix S | nothing
+//! ```
+//!
+//! `S` is a place in the list of strings that comes with the words.
+
+use super::expressions::{Arithmetic, Axis, Expr, ExprId, Function, Info, Step, Type};
+use super::tree::NodeTest;
+use crate::names::{is_attribute, Names, ANY, ANY_ATTRIBUTE, NODE};
+use crate::shapes::program::Op;
+
+/// Nesting that an evaluation can take on any stack.
+const MAX_DEPTH: u32 = 500;
+
+const OPS: [Op; 6] = [Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge];
+
+const ARITHMETIC: [Arithmetic; 5] =
+    [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Divide, Arithmetic::Modulo];
+
+const AXES: [Axis; 15] = [
+    Axis::Child,
+    Axis::Descendant,
+    Axis::DescendantOrSelf,
+    Axis::Itself,
+    Axis::Attribute,
+    Axis::Parent,
+    Axis::Ancestor,
+    Axis::AncestorOrSelf,
+    Axis::Preceding,
+    Axis::PrecedingSibling,
+    Axis::Following,
+    Axis::FollowingSibling,
+    Axis::Namespace,
+    Axis::DeepChild,
+    Axis::DeepAttribute,
+];
+
+/// Functions, how many arguments they take at least and at most, and whether these are node-sets.
+const FUNCTIONS: [(Function, usize, usize, bool); 27] = {
+    use Function::*;
+    [
+        (Last, 0, 0, false),
+        (Position, 0, 0, false),
+        (Count, 1, 1, true),
+        (Id, 1, 1, false),
+        (LocalName, 0, 1, true),
+        (NamespaceUri, 0, 1, true),
+        (Name, 0, 1, true),
+        (String, 0, 1, false),
+        (Concat, 2, usize::MAX, false),
+        (StartsWith, 2, 2, false),
+        (Contains, 2, 2, false),
+        (SubstringBefore, 2, 2, false),
+        (SubstringAfter, 2, 2, false),
+        (Substring, 2, 3, false),
+        (StringLength, 0, 1, false),
+        (NormalizeSpace, 0, 1, false),
+        (Translate, 3, 3, false),
+        (Boolean, 1, 1, false),
+        (Not, 1, 1, false),
+        (True, 0, 0, false),
+        (False, 0, 0, false),
+        (Lang, 1, 1, false),
+        (Number, 0, 1, false),
+        (Sum, 1, 1, true),
+        (Floor, 1, 1, false),
+        (Ceiling, 1, 1, false),
+        (Round, 1, 1, false),
+    ]
+};
+
+/// Returns the expressions of a query, the query itself last. Operands are places in the list.
+pub(super) fn decode(words: &[u32], strings: &[&str], names: &Names) -> Result<Vec<Expr>, &'static str> {
+    let mut decoder = Decoder { words, strings, names, at: 0, depth: 0, made: vec![], known: vec![] };
+    decoder.expression()?;
+    if decoder.at != words.len() {
+        return Err("words after the end of a program");
+    }
+    Ok(decoder.made)
+}
+
+struct Decoder<'a> {
+    words: &'a [u32],
+    strings: &'a [&'a str],
+    names: &'a Names,
+    at: usize,
+    depth: u32,
+    made: Vec<Expr>,
+    known: Vec<Info>,
+}
+
+type Decoded<T> = Result<T, &'static str>;
+
+impl Decoder<'_> {
+    fn word(&mut self) -> Decoded<u32> {
+        let word = *self.words.get(self.at).ok_or("a program that ends early")?;
+        self.at += 1;
+        Ok(word)
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> Decoded<T> {
+        let word = self.word()?;
+        all.get(word as usize).copied().ok_or("an unknown word")
+    }
+
+    fn string(&mut self) -> Decoded<Box<[u8]>> {
+        let place = self.word()?;
+        let string = self.strings.get(place as usize).ok_or("a string that is not there")?;
+        Ok(string.as_bytes().into())
+    }
+
+    fn list(&mut self) -> Decoded<Box<[ExprId]>> {
+        let count = self.word()?;
+        (0..count).map(|_| self.expression()).collect()
+    }
+
+    fn make(&mut self, expr: Expr) -> ExprId {
+        let info = Info::new(&expr, |id| self.known[id.0 as usize]);
+        self.made.push(expr);
+        self.known.push(info);
+        ExprId(self.made.len() as u32 - 1)
+    }
+
+    fn nodes(&mut self) -> Decoded<ExprId> {
+        let id = self.expression()?;
+        self.check_nodes(id)?;
+        Ok(id)
+    }
+
+    fn check_nodes(&self, id: ExprId) -> Decoded<()> {
+        match self.known[id.0 as usize].of {
+            Type::Nodes => Ok(()),
+            _ => Err("a value where a node-set is needed"),
+        }
+    }
+
+    fn expression(&mut self) -> Decoded<ExprId> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err("a program nested too deeply");
+        }
+        let expr = match self.word()? {
+            0 => {
+                let (low, high) = (self.word()?, self.word()?);
+                Expr::Number(u64::from(high) << 32 | u64::from(low))
+            }
+            1 => Expr::Text(self.string()?),
+            2 => Expr::And(self.list()?),
+            3 => Expr::Or(self.list()?),
+            4 => Expr::Compare(self.one_of(&OPS)?, self.expression()?, self.expression()?),
+            5 => Expr::Arithmetic(self.one_of(&ARITHMETIC)?, self.expression()?, self.expression()?),
+            6 => Expr::Negate(self.expression()?),
+            7 => self.call()?,
+            8 => {
+                let operands = self.list()?;
+                operands.iter().try_for_each(|id| self.check_nodes(*id))?;
+                Expr::Union(operands)
+            }
+            9 => Expr::Document,
+            10 => Expr::Context,
+            11 => {
+                let path = self.path()?;
+                self.depth -= 1;
+                return Ok(path);
+            }
+            12 => Expr::Filter(self.nodes()?, self.list()?),
+            _ => return Err("an unknown expression"),
+        };
+        self.depth -= 1;
+        Ok(self.make(expr))
+    }
+
+    fn call(&mut self) -> Decoded<Expr> {
+        let (function, least, most, node_sets) = self.one_of(&FUNCTIONS)?;
+        let mut arguments = self.list()?;
+        if !(least..=most).contains(&arguments.len()) {
+            return Err("a function with too few or too many arguments");
+        }
+        if node_sets {
+            arguments.iter().try_for_each(|id| self.check_nodes(*id))?;
+        }
+        if arguments.is_empty() && most == 1 {
+            // string() is string(.), and so with all functions that may go without their argument
+            arguments = [self.make(Expr::Context)].into();
+        }
+        Ok(Expr::Call(function, arguments))
+    }
+
+    /// A chain of steps, each an expression with the one before as its input. It may be long: it does not count as depth.
+    fn path(&mut self) -> Decoded<ExprId> {
+        let mut input = self.nodes()?;
+        for _ in 0..self.word()? {
+            let axis = self.one_of(&AXES)?;
+            let test = self.test(axis)?;
+            let predicates = self.list()?;
+            let positional = predicates.iter().any(|id| self.known[id.0 as usize].is_positional());
+            input = self.make(Expr::Step(input, Box::new(Step { axis, test, predicates, positional })));
+        }
+        Ok(input)
+    }
+
+    fn test(&mut self, axis: Axis) -> Decoded<NodeTest> {
+        let test = match self.word()? {
+            0 => {
+                let symbol = self.word()?;
+                match symbol {
+                    ANY => NodeTest::Element,
+                    ANY_ATTRIBUTE => NodeTest::Attribute,
+                    NODE => NodeTest::Any,
+                    _ if !self.names.is_test(symbol) => return Err("a test for an unknown symbol"),
+                    _ if self.names.describe(symbol).is_some_and(|(_, local)| local.is_none()) => {
+                        NodeTest::Namespace(symbol)
+                    }
+                    _ => NodeTest::Symbol(symbol),
+                }
+            }
+            1 => NodeTest::Target(self.string()?),
+            2 => NodeTest::Prefix(self.string()?),
+            3 => NodeTest::Nothing,
+            _ => return Err("an unknown test"),
+        };
+        let of_attributes = matches!(axis, Axis::Attribute | Axis::DeepAttribute);
+        let fits = match &test {
+            NodeTest::Any | NodeTest::Nothing => true,
+            NodeTest::Prefix(_) => axis == Axis::Namespace,
+            NodeTest::Attribute => of_attributes,
+            NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => {
+                axis != Axis::Namespace && is_attribute(*symbol) == of_attributes
+            }
+            NodeTest::Element | NodeTest::Target(_) => axis != Axis::Namespace && !of_attributes,
+        };
+        fits.then_some(test).ok_or("a test that does not belong to its axis")
+    }
+}

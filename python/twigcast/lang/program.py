@@ -1,0 +1,165 @@
+"""XPath expressions as programs of the kernel: words in prefix order, counts before lists (evaluate/program.rs)."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from twigcast.lang import ast
+from twigcast.lang.functions import FUNCTIONS
+from twigcast.lang.printer import is_any_depth
+from twigcast.plan.codes import Symbols
+
+_NUMBER, _STRING, _AND, _OR, _COMPARE, _ARITHMETIC, _NEGATE, _CALL, _UNION, _DOCUMENT, _CONTEXT, _PATH, _FILTER = range(
+    13
+)
+_SYMBOL, _TARGET, _PREFIX, _NOTHING = range(4)
+_ANY_ELEMENT, _ANY_ATTRIBUTE, _NODE = 0, 1, 10
+_KINDS = {"node": _NODE, "text": 2, "comment": 4, "processing-instruction": 6}
+_COMPARISONS = {op: word for word, op in enumerate(("=", "!=", "<", "<=", ">", ">="))}
+_ARITHMETICS = {op: word for word, op in enumerate(("+", "-", "*", "div", "mod"))}
+_FUNCTIONS = {name: word for word, name in enumerate(FUNCTIONS)}
+_AXES = {
+    axis: word
+    for word, axis in enumerate(
+        (
+            "child",
+            "descendant",
+            "descendant-or-self",
+            "self",
+            "attribute",
+            "parent",
+            "ancestor",
+            "ancestor-or-self",
+            "preceding",
+            "preceding-sibling",
+            "following",
+            "following-sibling",
+            "namespace",
+        )
+    )
+}
+# The step after a // that has no predicates: one axis in the kernel instead of two.
+_DEEP = {"child": 13, "attribute": 14}
+
+
+class Program(NamedTuple):
+    """A query as the kernel takes it."""
+
+    words: list[int]
+    strings: list[str]
+
+
+def encode(expr: ast.Expr, symbols: Symbols) -> Program:
+    """Return the program of an expression. Names become the numbers that ``symbols`` gives them."""
+    encoder = _Encoder(symbols)
+    encoder.expression(expr)
+    return Program(encoder.words, encoder.strings)
+
+
+class _Encoder:
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.words: list[int] = []
+        self.strings: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def string(self, value: str) -> int:
+        """Return the place of a string in the list of strings."""
+        place = self._places.get(value)
+        if place is None:
+            place = self._places[value] = len(self.strings)
+            self.strings.append(value)
+        return place
+
+    def expression(self, expr: ast.Expr) -> None:
+        words = self.words
+        match expr:
+            case ast.Number(value):
+                words += (_NUMBER, *struct.unpack("<II", struct.pack("<d", value)))
+            case ast.String(value):
+                words += (_STRING, self.string(value))
+            case ast.Logical(op, operands):
+                words.append(_AND if op == "and" else _OR)
+                self.all(operands)
+            case ast.Comparison(op, left, right):
+                words += (_COMPARE, _COMPARISONS[op])
+                self.expression(left)
+                self.expression(right)
+            case ast.Arithmetic(op, left, right):
+                words += (_ARITHMETIC, _ARITHMETICS[op])
+                self.expression(left)
+                self.expression(right)
+            case ast.Negation(operand):
+                words.append(_NEGATE)
+                self.expression(operand)
+            case ast.Call(name, arguments):
+                words += (_CALL, _FUNCTIONS[name])
+                self.all(arguments)
+            case ast.Union(operands):
+                words.append(_UNION)
+                self.all(operands)
+            case ast.LocationPath(absolute, steps):
+                words.append(_PATH)
+                words.append(_DOCUMENT if absolute else _CONTEXT)
+                self.steps(steps)
+            case ast.FilterPath(primary, predicates, steps):
+                if steps:
+                    words.append(_PATH)
+                if predicates:
+                    words.append(_FILTER)
+                self.expression(primary)
+                if predicates:
+                    self.all(predicates)
+                if steps:
+                    self.steps(steps)
+
+    def all(self, exprs: tuple[ast.Expr, ...]) -> None:
+        self.words.append(len(exprs))
+        for expr in exprs:
+            self.expression(expr)
+
+    def steps(self, steps: tuple[ast.AxisStep, ...]) -> None:
+        """Write steps. Those that lead nowhere else are left out, and // with its step becomes one."""
+        count = len(self.words)
+        self.words.append(0)
+        at = 0
+        while at < len(steps):
+            step = steps[at]
+            at += 1
+            if step.axis == "self" and _is_any(step.test) and not step.predicates:
+                continue
+            axis = _AXES[step.axis]
+            if is_any_depth(step) and at < len(steps) and steps[at].axis in _DEEP:
+                step = steps[at]
+                axis = _DEEP[step.axis]
+                at += 1
+            self.words[count] += 1
+            self.words.append(axis)
+            self.test(step.axis, step.test)
+            self.all(step.predicates)
+
+    def test(self, axis: str, test: ast.NameTest | ast.KindTest) -> None:
+        words = self.words
+        is_attribute = axis == "attribute"
+        match test:
+            case ast.KindTest("node"):
+                words += (_SYMBOL, _NODE)
+            case ast.KindTest() if axis in ("attribute", "namespace"):
+                words.append(_NOTHING)
+            case ast.KindTest(kind, target):
+                words += (_SYMBOL, _KINDS[kind]) if target is None else (_TARGET, self.string(target))
+            case ast.NameTest(ns, local) if axis == "namespace":
+                # The name of a namespace node is its prefix, which is in no namespace.
+                if ns:
+                    words.append(_NOTHING)
+                else:
+                    words += (_SYMBOL, _NODE) if local is None else (_PREFIX, self.string(local))
+            case ast.NameTest(None, None):
+                words += (_SYMBOL, _ANY_ATTRIBUTE if is_attribute else _ANY_ELEMENT)
+            case ast.NameTest(ns, local):
+                words += (_SYMBOL, self.symbols.symbol(is_attribute, ns or "", local))
+
+
+def _is_any(test: ast.NameTest | ast.KindTest) -> bool:
+    return isinstance(test, ast.KindTest) and test.kind == "node"
