@@ -26,7 +26,7 @@ def test_the_sets_are_whole() -> None:
     assert sum(len(ids) for matches in expected().values() for ids in matches.values()) == 27_795
 
 
-PLANS = [(mode, PREDICATES[0]) for mode in _kernel.Engine.modes()] + [("trie", other) for other in PREDICATES[1:]]
+PLANS = [(mode, PREDICATES[0]) for mode in _kernel.papers.MODES] + [("trie", other) for other in PREDICATES[1:]]
 
 
 @pytest.mark.parametrize(("mode", "predicates"), PLANS)
