@@ -19,13 +19,13 @@ from benchmarks.timing import Chunk, Line, Variant, chunks, interleaved, reader
 from twigcast import _kernel
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
+from twigcast.papers.options import PlanOptions
+from twigcast.papers.plans.encode import encoded_plan
+from twigcast.papers.plans.operators import Nothing
+from twigcast.papers.plans.transforms import PlannedTransforms
 from twigcast.schema import Schema, dtd_schema
 from twigcast.transform.encode import encoded
 from twigcast.transform.engine import Transforms
-from twigcast.transform.options import PlanOptions
-from twigcast.transform.plan.encode import encoded_plan
-from twigcast.transform.plan.operators import Nothing
-from twigcast.transform.plan.transforms import PlannedTransforms
 from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings, vocabulary
 
 DOCUMENTS = 20

@@ -10,8 +10,8 @@ from twigcast import Subscription
 from twigcast.chunk.chunker import fragments
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.scheme import Fragment, Scheme
-from twigcast.experiments import chunking_workload as workload
-from twigcast.experiments.chunking import evaluate, timed, unchunked
+from twigcast.papers.experiments import chunking_workload as workload
+from twigcast.papers.experiments.chunking import evaluate, timed, unchunked
 from twigcast.schema import dtd_schema
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from benchmarks.timing import Line, seconds
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlations
-from twigcast.correlate.strategies import make_strategy
-from twigcast.correlate.strategy import Arrival, Strategy
 from twigcast.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
+from twigcast.papers.joins.strategies import make_strategy
+from twigcast.papers.joins.strategy import Arrival, Strategy
 from twigcast.units import SECOND
 from twigcast.workload.joins import STREAM, JoinSchema, feed, feed_items, join_queries, three_level, two_level
 

@@ -14,7 +14,7 @@ from lxml import etree
 from benchmarks import corpora
 from benchmarks.filtering import any_order, recognise, warm
 from benchmarks.timing import Chunk, Line, chunks, expat_parse, interleaved, reader
-from twigcast.plan.planner import PREDICATES
+from twigcast.papers.predicates import PREDICATES as STRATEGIES
 from twigcast.workload import DocumentGenerator, QueryGenerator, QuerySettings, vocabulary
 
 # Values of a real feed (names, dates, amounts) repeat less than the 20 of YFilter's generator; with those a tenth of
@@ -23,6 +23,8 @@ NITF_VALUES = 100
 PEER_VALUES = 1_000
 
 _EQUALITY = re.compile('="[0-9]+"')
+
+PREDICATES = tuple(STRATEGIES)
 
 
 class Part(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from twigcast.experiments.relational import MESSAGES, Stocks, loaded, timed
+from twigcast.papers.experiments.relational import MESSAGES, Stocks, loaded, timed
 from twigcast.relational import PLANS
 
 SYMBOLS = 100

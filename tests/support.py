@@ -11,7 +11,6 @@ from lxml import etree
 
 from twigcast import Engine, Subscription
 
-MODES = ("trie", "nfa", "fsm-per-query")
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 NAMES = ("a", "b", "c", "a-rather-long-name")
@@ -139,5 +138,5 @@ def subscription(id: int, query: Query) -> Subscription:
     return Subscription(id, query.text, None, query.default)
 
 
-def engine_for(mode: str = "trie", **options: object) -> Engine:
-    return Engine(mode=mode, namespaces=QUERY_PREFIXES, **options)  # type: ignore[arg-type]
+def engine_for(**options: object) -> Engine:
+    return Engine(namespaces=QUERY_PREFIXES, **options)  # type: ignore[arg-type]

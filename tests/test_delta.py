@@ -9,16 +9,14 @@ from zlib import crc32
 
 import pytest
 
-from support import MODES
 from test_snapshot_kinds import answers, engine_of, ids, query, sealed
 from twigcast import Engine, Subscription, TwigcastError, delta
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(3))
-def test_base_and_deltas_make_the_whole(mode: str, seed: int, tmp_path: Path) -> None:
+def test_base_and_deltas_make_the_whole(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    engine = engine_of(random, 200, mode)
+    engine = engine_of(random, 200)
     engine.save(tmp_path / "base")
     follower = Engine.open(tmp_path / "base")
     for step in range(6):

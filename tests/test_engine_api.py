@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support import MODES
 from twigcast import Engine, Limits, MessageError, OptionError, QueryError, Subscription
 
 
@@ -89,9 +88,8 @@ def test_many_are_added_all_or_none(bad: Subscription) -> None:
 # ---- subscriptions come and go ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_removing_one_of_equal_paths_leaves_the_others(mode: str) -> None:
-    e = engine("//a", "//a", "//a/b", mode=mode)
+def test_removing_one_of_equal_paths_leaves_the_others() -> None:
+    e = engine("//a", "//a", "//a/b")
     xml = b"<r><a><b/></a></r>"
     for _ in range(7):
         assert e.match(xml) == [0, 1, 2]
@@ -105,10 +103,9 @@ def test_removing_one_of_equal_paths_leaves_the_others(mode: str) -> None:
     assert e.match(xml) == [1]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_churn_for_a_long_time(mode: str) -> None:
+def test_churn_for_a_long_time() -> None:
     """Thousands of paths come and go, so that numbers are used again and indexes are built anew."""
-    e = Engine(mode=mode)
+    e = Engine()
     xml = b"<r><a0/><a7><b/></a7></r>"
     for i in range(6000):
         e.add(f"/r/a{i % 3000}//b" if i % 2 else f"//a{i % 3000}", id=i)
@@ -155,9 +152,8 @@ def test_a_query_is_a_string(query: Any) -> None:
         ("<é>€&x;</é>".encode(), (1, 5, 7)),
     ],
 )
-@pytest.mark.parametrize("mode", MODES)
-def test_a_bad_message_is_refused_with_its_place(mode: str, xml: bytes, place: tuple[int, int, int]) -> None:
-    e = engine("//a", mode=mode)
+def test_a_bad_message_is_refused_with_its_place(xml: bytes, place: tuple[int, int, int]) -> None:
+    e = engine("//a")
     with pytest.raises(MessageError) as caught:
         e.match(xml)
     error = caught.value
@@ -168,9 +164,8 @@ def test_a_bad_message_is_refused_with_its_place(mode: str, xml: bytes, place: t
     assert row == {"code": error.code, "line": place[0], "column": place[1], "offset": place[2], "text": error.text}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_what_a_bad_message_matched_before_its_error_is_forgotten(mode: str) -> None:
-    e = engine("//a", "//b", mode=mode)
+def test_what_a_bad_message_matched_before_its_error_is_forgotten() -> None:
+    e = engine("//a", "//b")
     for _ in range(8):
         with pytest.raises(MessageError):
             e.match(b"<r><a/><")
@@ -195,8 +190,9 @@ def test_bytes_in_any_wrapping_are_bytes() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"mode": "dfa"}, "unknown-mode"),
-        ({"predicates": "deferred"}, "unknown-predicates"),
+        ({"mode": "nfa"}, "moved-option"),
+        ({"predicates": "inline"}, "moved-option"),
+        ({"sharing": "FW"}, "moved-option"),
         ({"cache_bytes": -1}, "bad-cache"),
         ({"cache_bytes": "1M"}, "bad-cache"),
         ({"limits": {"max_depth": 3}}, "bad-limits"),
@@ -277,9 +273,8 @@ def test_unknown_orders_and_sizes_are_refused() -> None:
             e.match_batches(batch([b"<a/>"]), max_matches=most)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_slices_put_together_are_the_whole(mode: str) -> None:
-    e = engine(*(["//a"] * 5 + ["//b"] * 3), mode=mode)
+def test_slices_put_together_are_the_whole() -> None:
+    e = engine(*(["//a"] * 5 + ["//b"] * 3))
     xml = batch([[b"<a/>", b"<b/>", b"<", b"<r><a/><b/></r>", b"<c/>"][i % 5] for i in range(23)])
     whole = e.match_batch(xml)
     for most in (1, 2, 5, 8, 9, 1000):

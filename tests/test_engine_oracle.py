@@ -1,4 +1,4 @@
-"""Random structural queries on random documents: every mode agrees with lxml, whatever was added or removed before."""
+"""Random structural queries on random documents: the engine agrees with lxml, whatever was added or removed before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support import MODES, engine_for, oracle, random_document, random_query, subscription
+from support import engine_for, oracle, random_document, random_query, subscription
 
 WARM = 7  # a trie node is compiled at its sixth visit
 
@@ -18,31 +18,29 @@ def compare(random: Random, *, queries: int, documents: int, rounds: int) -> int
     pool = [random_query(random) for _ in range(queries)]
     corpus = [random_document(random) for _ in range(documents)]
     expected = [oracle(document, pool) for document in corpus]
-    engines = [engine_for(mode) for mode in MODES]
+    engine = engine_for()
     live: set[int] = set()
     pairs = 0
     for _ in range(rounds):
         leaving = {i for i in sorted(live) if random.random() < 0.3}
         coming = [i for i in range(queries) if i not in live and random.random() < 0.6]
         live = live - leaving | set(coming)
-        for engine in engines:
-            for i in sorted(leaving):
-                engine.remove(i)
-            engine.add_many(subscription(i, pool[i]) for i in coming)
+        for i in sorted(leaving):
+            engine.remove(i)
+        engine.add_many(subscription(i, pool[i]) for i in coming)
         for document, true in zip(corpus, expected, strict=True):
-            for engine in engines:
-                for _ in range(random.choice((1, 1, WARM))):
-                    found = engine.match(document)
-                    assert len(found) == len(set(found))
-                    wrong = set(found) ^ (true & live)
-                    assert not wrong, (engine.mode, document, [pool[i] for i in wrong], sorted(live))
+            for _ in range(random.choice((1, 1, WARM))):
+                found = engine.match(document)
+                assert len(found) == len(set(found))
+                wrong = set(found) ^ (true & live)
+                assert not wrong, (document, [pool[i] for i in wrong], sorted(live))
             pairs += len(live)
     return pairs
 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_mode_agrees_with_lxml(random: Random) -> None:
+def test_the_engine_agrees_with_lxml(random: Random) -> None:
     compare(random, queries=20, documents=3, rounds=3)
 
 

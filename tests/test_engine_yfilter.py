@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support import MODES
 from twigcast import Engine, Subscription
 
 
@@ -31,25 +30,22 @@ def expected(shared_data: Path) -> dict[str, list[int]]:
     return matches
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_simple_paths_cold_and_warm(
-    mode: str, queries: list[Subscription], documents: dict[str, bytes], expected: dict[str, list[int]]
+    queries: list[Subscription], documents: dict[str, bytes], expected: dict[str, list[int]]
 ) -> None:
-    engine = Engine(mode=mode)
+    engine = Engine()
     engine.add_many(queries)
     for _ in range(8):  # nodes of the trie are compiled at their sixth visit
         assert {name: engine.match(xml) for name, xml in documents.items()} == expected
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_simple_paths_from_a_snapshot_in_batches(
-    mode: str, queries: list[Subscription], documents: dict[str, bytes], expected: dict[str, list[int]], tmp_path: Path
+    queries: list[Subscription], documents: dict[str, bytes], expected: dict[str, list[int]], tmp_path: Path
 ) -> None:
-    engine = Engine(mode=mode)
+    engine = Engine()
     engine.add_many(queries)
     engine.save(tmp_path / "engine")
     opened = Engine.open(tmp_path / "engine")
-    assert opened.mode == mode
     batch = pa.record_batch({"id": list(documents), "xml": list(documents.values())})
     for _ in range(8):
         result = opened.match_batch(batch)

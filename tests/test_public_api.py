@@ -127,7 +127,7 @@ def test_reprs_are_readable() -> None:
     broker = Broker()
     broker.subscribe("/a", id="x")
     assert repr(broker) == "<Broker: 1 subscriptions, engine automaton>"
-    assert repr(broker.engine) == "<Engine: 1 subscriptions, mode trie>"
+    assert repr(broker.engine) == "<Engine: 1 subscriptions>"
     assert repr(Match("m", "x")) == "Match(message='m', subscription='x')"
     assert repr(Match("m", 1, nodes=[2])) == "Match(message='m', subscription=1, nodes=[2])"
     long = repr(Match("m", 1, payload=b"x" * 5000, complete=False))
@@ -176,8 +176,8 @@ def calls(wrong: Any) -> dict[str, Callable[[], Any]]:
     for name in ("match_batches", "select_batches"):
         made[f"Engine.{name}"] = lambda name=name: list(getattr(engine(), name)(wrong))
     options: dict[str, tuple[Callable[..., Any], str]] = {
-        "Broker": (Broker, "namespaces limits mode predicates strategy lateness max_state_bytes engine database plan"),
-        "Engine": (Engine, "namespaces limits mode cache_bytes predicates sharing optimize schema on_invalid"),
+        "Broker": (Broker, "namespaces limits lateness max_state_bytes engine database schema on_invalid"),
+        "Engine": (Engine, "namespaces limits cache_bytes schema on_invalid"),
         "subscribe": (
             lambda **one: broker().subscribe("/b", **one),
             "id subscriber namespaces default_namespace result deliver_empty stream",

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from lxml import etree
 
-from support import MODES
 from twigcast import Broker, Engine, Limits, OptionError, QueryError, Subscription
 
 MESSAGE = (
@@ -124,9 +123,8 @@ def test_fragments_are_utf8(encoding: str) -> None:
     assert fragments("//x", xml) == fragments("//x[not(following::y)]", xml) == ['<x é="ü">ß</x>'.encode()]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_each_subscription_has_its_own_constants_and_form(mode: str) -> None:
-    engine = Engine(mode=mode)
+def test_each_subscription_has_its_own_constants_and_form() -> None:
+    engine = Engine()
     for i in range(8):  # from the third on by template
         engine.add(f'//b[@x = "{i}"]/c[. > {i}]', id=f"n{i}", result="nodes")
         engine.add(f'//b[@x = "{i}"]/c[. > {i}]', id=f"f{i}", result="fragments")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twigcast import Broker, Limits
+from twigcast import Broker, Limits, papers
 from twigcast.correlate.engine import Correlations
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError
@@ -175,7 +175,7 @@ LOUD = "S//a->x FOLLOWED BY{x=y, INF} S//a->y"
 
 def _joined(limits: Limits, queries: dict[str, str], strategy: str = "default") -> dict[str, list[object]]:
     """What the second of two messages completes, by subscription: payloads, or the reason in place of the rest."""
-    made = Correlations(limits=limits, strategy=strategy)
+    made = papers.Correlations(limits=limits, strategy=strategy)
     for id, query in queries.items():
         made.add(id, parse_correlation(query))
     xml = b"<m>" + b"".join(b"<a>v<n>%d</n></a>" % i for i in range(0)) + b"<a>v</a>" * 12 + b"<few>1</few></m>"

@@ -10,7 +10,6 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from support import MODES
 from twigcast import Engine, Subscription, TwigcastError
 
 MESSAGES = [
@@ -54,8 +53,8 @@ def query(random: Random) -> str:
     )
 
 
-def engine_of(random: Random, count: int, mode: str = "trie") -> Engine:
-    engine = Engine(namespaces={"x": "urn:n"}, mode=mode)
+def engine_of(random: Random, count: int) -> Engine:
+    engine = Engine(namespaces={"x": "urn:n"})
     for start in range(0, count, 37):
         batch = range(start, min(count, start + 37))
         engine.add_many(Subscription(i if i % 3 else f"s{i}", query(random)) for i in batch)
@@ -72,11 +71,10 @@ def answers(engine: Engine) -> list[list[str | int]]:
     return [engine.match(message) for message in MESSAGES]
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(4))
-def test_all_kinds_of_subscriptions_come_back(mode: str, seed: int, tmp_path: Path) -> None:
+def test_all_kinds_of_subscriptions_come_back(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    engine = engine_of(random, 600, mode)
+    engine = engine_of(random, 600)
     engine.save(tmp_path / "engine")
     opened = Engine.open(tmp_path / "engine")
     assert ids(opened) == ids(engine) and len(opened) == len(engine) and opened.version == engine.version
@@ -151,11 +149,10 @@ def sealed(whole: bytes) -> bytes:
     return whole[:12] + struct.pack("<IQ", zlib.crc32(body), len(body)) + body
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_whatever_a_file_holds_it_opens_or_is_refused(mode: str, tmp_path: Path) -> None:
-    random = Random(mode)
+def test_whatever_a_file_holds_it_opens_or_is_refused(tmp_path: Path) -> None:
+    random = Random(5)
     path = tmp_path / "engine"
-    engine_of(random, 60, mode).save(path)
+    engine_of(random, 60).save(path)
     whole = path.read_bytes()
     opened = refused = 0
     for _ in range(1500):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from twigcast import Engine
+from twigcast import Engine, papers
 
 VALUES = 400
 
@@ -28,7 +28,7 @@ def message(dice: random.Random) -> bytes:
 
 def test_values_seen_first_match_as_the_automaton_says_and_changes_of_the_set_count() -> None:
     dice = random.Random(7)
-    engines = [Engine(), Engine(mode="nfa")]
+    engines = [Engine(), papers.Engine(mode="nfa")]
     for engine in engines:
         queries(engine)
     for round in range(12):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 from threading import RLock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,9 @@ from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
+from twigcast.removed import refuse_removed
 from twigcast.results import Match, Selected
+from twigcast.schema import Schema
 from twigcast.schema.check import check
 from twigcast.shares import Result, measure, within_budget
 from twigcast.subscription import check_query
@@ -131,33 +134,36 @@ class Broker:
     (1, True)
     """
 
+    # ``twigcast.papers.Broker`` has others.
+    _make_engine: Callable[..., Engine] = Engine
+    _make_correlations: Callable[..., Correlations] = Correlations
+
     def __init__(
         self,
         *,
         namespaces: Mapping[str, str] | None = None,
         limits: Limits | None = None,
-        mode: str = "trie",
-        predicates: str = "shared",
-        strategy: str = "default",
         lateness: float | str | None = None,
         max_state_bytes: int | str = MAX_BYTES,
         max_ahead: float | str | None = None,
         engine: str = "automaton",
         database: str | None = None,
-        plan: str | None = None,
         pause_after: int = AFTER,
         pause_within: int = WITHIN,
-        **plans: Any,
+        schema: Schema | str | Path | None = None,
+        on_invalid: str = "fallback",
+        **removed: Any,
     ) -> None:
-        """``strategy``, ``lateness`` and ``max_state_bytes`` are for correlations: see ``twigcast.correlate.engine``.
-        Where messages come from others who set their times, ``max_ahead`` bounds how far a time may be ahead of the
-        clock: one message from the far future would make all later ones late. Without it there is no bound, since times
-        need not be those of the clock. Durations are numbers of seconds or texts such as ``"5 min"``, sizes are numbers
-        or texts such as ``"64M"``: see ``twigcast.units``.
+        """Make a broker without subscriptions.
 
-        ``plans`` are the options of ``Engine`` for transforms and schemas: ``sharing``, ``optimize``,
-        ``share_plans``, ``schema`` and ``on_invalid``. With a schema, a query that no valid message can match is
-        refused.
+        ``lateness`` and ``max_state_bytes`` are for correlations: see ``twigcast.correlate.engine``. Where messages
+        come from others who set their times, ``max_ahead`` bounds how far a time may be ahead of the clock: one message
+        from the far future would make all later ones late. Without it there is no bound, since times need not be those
+        of the clock. Durations are numbers of seconds or texts such as ``"5 min"``, sizes are numbers or texts such as
+        ``"64M"``: see ``twigcast.units``.
+
+        ``schema`` and ``on_invalid`` are options of ``Engine``. With a schema, a query that no valid message can match
+        is refused.
 
         With ``engine="relational"`` filters are tables of ``database``, and matching is a join: see
         ``twigcast.relational``.
@@ -165,25 +171,24 @@ class Broker:
         A subscription that fails on ``pause_after`` of ``pause_within`` messages in succession is paused: see
         ``paused``. With ``pause_after=0`` none is.
         """
-        options = {"namespaces": namespaces, "limits": limits, "mode": mode, "predicates": predicates}
-        self._engine_of = partial(Engine, **options)  # type: ignore[arg-type]
+        refuse_removed("Broker", removed)
+        self._engine_of = partial(self._make_engine, namespaces=namespaces, limits=limits)
         self.engine: Engine | RelationalEngine
         if engine == "relational":
             from twigcast.relational.engine import RelationalEngine
 
-            if plans:
-                raise OptionError("bad-engine", f"the relational engine has no option {', '.join(plans)}")
-            self.engine = RelationalEngine(database, plan=plan, namespaces=namespaces, limits=limits)
+            if schema is not None:
+                raise OptionError("bad-engine", "the relational engine has no option schema")
+            self.engine = RelationalEngine(database, namespaces=namespaces, limits=limits)
         elif engine != "automaton":
             hint = "the engines are automaton and relational"
             raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=hint)
-        elif database is not None or plan is not None:
-            raise OptionError("bad-engine", "a database and a plan belong to the relational engine")
+        elif database is not None:
+            raise OptionError("bad-engine", "a database belongs to the relational engine")
         else:
-            self.engine = self._engine_of(**plans)
-        self.correlations = Correlations(
+            self.engine = self._engine_of(schema=schema, on_invalid=on_invalid)
+        self.correlations = self._make_correlations(
             namespaces=namespaces,
-            strategy=strategy,
             lateness=None if lateness is None else duration_option("lateness", lateness, ENDLESS),
             max_bytes=size_option("max_state_bytes", max_state_bytes),
             limits=limits,
@@ -236,7 +241,7 @@ class Broker:
         _check_text("a stream", stream)
         if not allow_never:
             self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
-        schema = self.engine.plans.schema if isinstance(self.engine, Engine) else None
+        schema = self.engine.schema if isinstance(self.engine, Engine) else None
         if schema is not None and not is_correlation(query) and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
             scope = {**self.engine.namespaces, **(namespaces or {})}
@@ -514,14 +519,8 @@ class Broker:
         check_namespaces(namespaces, default_namespace)
         scope = {**self.engine.namespaces, **(namespaces or {})}
         if is_transform(query) and isinstance(self.engine, Engine):
-            plans = self.engine.plans
             return TransformExplanation(
-                query,
-                namespaces=scope,
-                default_namespace=default_namespace,
-                sharing=plans.sharing,
-                optimize=plans.optimize,
-                schema=plans.schema,
+                query, namespaces=scope, default_namespace=default_namespace, schema=self.engine.schema
             )
         return explain(
             query,

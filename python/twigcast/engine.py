@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from threading import RLock
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from twigcast import _kernel
 from twigcast import rows as row_types
@@ -32,13 +32,14 @@ from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
-from twigcast.limits import Limits
+from twigcast.limits import ON_INVALID, Limits
 from twigcast.pattern import LinearPath, Reason, Residual
 from twigcast.plan.access import ANYWAY, NOWHERE
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
-from twigcast.plan.planner import PREDICATES, Plan
+from twigcast.plan.planner import Plan
 from twigcast.register import Register
+from twigcast.removed import refuse_removed
 from twigcast.residual import Residuals, check, selecting
 from twigcast.results import (
     RESULT_FIELDS,
@@ -50,7 +51,7 @@ from twigcast.results import (
     exceeds,
     match_of,
 )
-from twigcast.schema import Schema
+from twigcast.schema import Schema, schema_of
 from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.shares import Result, within_budget
@@ -58,8 +59,7 @@ from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
 from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
-from twigcast.transform.engine import merged, merged_numbers
-from twigcast.transform.options import PlanOptions, schema_of
+from twigcast.transform.engine import Transforms, merged, merged_numbers
 from twigcast.transform.saved import Opening
 from twigcast.transform.templates import Prepared, Templates
 
@@ -83,10 +83,7 @@ MAX_RESULT_BYTES = 1 << 26
 class Engine:
     """All subscriptions, matched at once.
 
-    ``mode`` says how paths are matched: ``trie`` (one look-up per element, the default), ``nfa`` (YFilter's shared
-    automaton) or ``fsm-per-query`` (XFilter). ``predicates`` says when values are compared: ``shared`` (they lead to
-    the patterns, the default), ``inline`` or ``postponed`` (YFilter's ways). ``sharing``, ``optimize`` and
-    ``share_plans`` say how transforms are evaluated (see ``twigcast.transform.options``). The answers are the same.
+    ``cache_bytes`` bounds what each matching thread keeps of tag paths that it has seen.
 
     ``schema`` is that of the messages, a DTD or XML Schema or the file with it; ``on_invalid`` says what becomes of one
     that is not valid: ``fallback`` (answered as if there were no schema), ``reject`` or ``trust`` (nobody looks).
@@ -99,38 +96,31 @@ class Engine:
         *,
         namespaces: Mapping[str, str] | None = None,
         limits: Limits | None = None,
-        mode: str = "trie",
         cache_bytes: int | None = None,
-        predicates: str = PREDICATES[0],
-        sharing: str = "FWR",
-        optimize: str = "schema",
-        share_plans: bool = True,
         schema: Schema | str | Path | None = None,
         on_invalid: str = "fallback",
+        **removed: Any,
     ) -> None:
-        if mode not in _kernel.papers.MODES:
-            known = ", ".join(_kernel.papers.MODES)
-            raise OptionError("unknown-mode", f"there is no mode {mode!r}", hint=f"the modes are {known}")
-        if predicates not in PREDICATES:
-            hint = f"the strategies for predicates are {', '.join(PREDICATES)}"
-            raise OptionError("unknown-predicates", f"there is no strategy {predicates!r}", hint=hint)
+        refuse_removed("Engine", removed)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         if cache_bytes is not None and not (isinstance(cache_bytes, int) and 0 <= cache_bytes < 2**63):
             raise OptionError("bad-cache", f"cache_bytes is a number of bytes, not {cache_bytes!r}")
         check_namespaces(namespaces)
-        self.plans = PlanOptions(sharing, optimize, share_plans, schema_of(schema), on_invalid)
-        self._gate = Gate([self.plans.schema]) if self.plans.schema is not None and on_invalid == "reject" else None
+        if on_invalid not in ON_INVALID:
+            hint = f"on_invalid is one of {', '.join(ON_INVALID)}"
+            raise OptionError("unknown-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
+        self.schema = schema_of(schema)
+        self.on_invalid = on_invalid
+        self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
-        self.mode = mode
-        self.predicates = predicates
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
-        self.kernel = _kernel.papers.engine(mode, **self._cache)
+        self.kernel = self._make_kernel()
         self._scope = scope_of(self.namespaces, None)
         self._compiler = compiler_for(self.namespaces, None)
-        self._shapes = Shapes(predicates)
+        self._shapes = self._make_shapes()
         self._register = Register(self.kernel)
         self._residuals = Residuals()
         # subscriptions that ask for results, by number
@@ -160,7 +150,31 @@ class Engine:
             return is_id(id) and id in self._ids  # type: ignore[operator]
 
     def __repr__(self) -> str:
-        return f"<Engine: {len(self):,} subscriptions, mode {self.mode}>"
+        return f"<Engine: {len(self):,} subscriptions>"
+
+    # What ``twigcast.papers.Engine`` makes otherwise.
+
+    def _make_kernel(self) -> _kernel.Engine:
+        return _kernel.Engine(**self._cache)
+
+    def _open_kernel(self, data: object) -> _kernel.Engine:
+        """Return the kernel that a snapshot has saved."""
+        return _kernel.Engine.open(data, **self._cache)
+
+    def _make_shapes(self) -> Shapes:
+        return Shapes()
+
+    def _make_transforms(self) -> Transforms:
+        return Transforms()
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options beyond those of every engine, for a snapshot and for a copy."""
+        return {}
+
+    @classmethod
+    def _saved_options(cls, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the same options from what a snapshot has. Earlier versions saved those of the papers for all."""
+        return {}
 
     @property
     def ids(self) -> pa.Array:
@@ -280,22 +294,20 @@ class Engine:
 
     def _deliveries(self) -> Deliveries:
         if self._transforms is None:
-            self._transforms = Deliveries(self.plans, self._parsed, lambda: Engine(limits=self.limits))
+            self._transforms = Deliveries(self._make_transforms(), self._parsed, lambda: Engine(limits=self.limits))
         return self._transforms
 
     def _prepare(self, s: Subscription) -> Prepared:
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
         scope = scope_of(namespaces, s.default_namespace)
-        if not self.plans.own:
-            return Prepared(None, _parse_transform(s.query, scope))
         if self._templates is None:
-            self._templates = Templates(_parse_transform, self._deliveries().fast.encoded)
+            self._templates = Templates(parse_transform_of, self._deliveries().fast.encoded)
         return self._templates.prepare(s.query, scope)
 
     def _parsed(self, number: int) -> Transform:
         """A transform that is there, once more; KeyError if it is not."""
         s = self._transforming[number]
-        return _parse_transform(s.query, scope_of({**self.namespaces, **(s.namespaces or {})}, s.default_namespace))
+        return parse_transform_of(s.query, scope_of({**self.namespaces, **(s.namespaces or {})}, s.default_namespace))
 
     def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
         self._transforming[number] = s
@@ -608,10 +620,10 @@ class Engine:
     def open(
         cls, path: str | Path, *, schema: Schema | str | Path | None = None, on_invalid: str = "fallback"
     ) -> Engine:
-        """Opens what ``save`` wrote. The schema of messages is not in it and has to be given again."""
+        """Open what ``save`` wrote. The schema of messages is not in it and has to be given again."""
         from twigcast import snapshot
 
-        return snapshot.load(Path(path), schema=schema_of(schema), on_invalid=on_invalid)
+        return snapshot.load(Path(path), cls, schema=schema_of(schema), on_invalid=on_invalid)
 
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""
@@ -627,13 +639,13 @@ class Engine:
 
     def _like(self) -> Engine:
         """Return an engine with the options of this one and no subscriptions."""
-        return Engine(
+        return type(self)(
             namespaces=self.namespaces,
             limits=self.limits,
-            mode=self.mode,
-            predicates=self.predicates,
             cache_bytes=self._cache.get("cache_bytes"),
-            **{field.name: getattr(self.plans, field.name) for field in fields(PlanOptions)},
+            schema=self.schema,
+            on_invalid=self.on_invalid,
+            **self._options(),
         )
 
     def _replace_compiled(self, copy: Engine) -> None:
@@ -662,7 +674,8 @@ def _results(ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRo
     return pa.RecordBatch.from_arrays(columns, ["id", "matches", "error", "failures"])
 
 
-def _parse_transform(text: str, scope: Scope) -> Transform:
+def parse_transform_of(text: str, scope: Scope) -> Transform:
+    """Parse a transform in a scope, and refuse paths that libxml2 would give up on."""
     namespaces, default, _ = scope
     transform = parse_transform(text, dict(namespaces), default or None)
     where = "" if transform.where is None else transform.where.text

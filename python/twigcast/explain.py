@@ -29,7 +29,7 @@ from twigcast.pattern import (
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
-from twigcast.plan.planner import PREDICATES, Plan, plan
+from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import slotted
 from twigcast.shape import Template
 
@@ -38,14 +38,7 @@ _INDEXES = {
     "access": "by hash, as the last step of the path that leads here",
     "guard": "by hash, as the last step of a guard, while all of the bucket have this constant",
     "column": "a column of the bucket, compared for all its subscriptions at once",
-    "inline": "by hash, as the last step of a guard, tested while the message is read",
     "search": "compared for each subscription that a message reaches",
-}
-
-
-_STRATEGIES = {
-    "inline": "inline: equalities are tested while the message is read, whatever else it has",
-    "postponed": "postponed: values are compared once all paths are there",
 }
 
 
@@ -119,8 +112,6 @@ class Explanation:
     """``none``, ``path``, ``value``, ``pattern``, ``pattern on every message``, ``libxml2 behind a pattern`` or
     ``libxml2``."""
     cost_why: str
-    predicates: str = PREDICATES[0]
-    """The strategy: when values are compared."""
     language: str = "filter (XPath)"
     """What the text is taken for."""
     note: str | None = None
@@ -157,8 +148,6 @@ class Explanation:
             yield "branches", [_branch_text(one) for one in self.branch_points]
         if self.values:
             yield "values", [f"{one.path}: {one.test}, {_INDEXES[one.index]}" for one in self.values]
-        if self.predicates != PREDICATES[0]:
-            yield "predicates", [_STRATEGIES[self.predicates]]
         yield "reached by", [" or ".join(map(str, self.access)), self.access_why]
         if self.guards:
             yield "guards", [" and ".join(map(str, self.guards)), "looked up before anything is evaluated"]
@@ -186,32 +175,27 @@ def explain(
     dialect: str = "w3c",
     subscriptions: Iterable[Subscription] | None = None,
     engine: Engine | None = None,
-    predicates: str = PREDICATES[0],
 ) -> Explanation:
     """How the query would be evaluated, among ``subscriptions`` or those of ``engine``; raises QueryError.
 
     An engine keeps no queries: of its subscriptions it is known only how many have the very path that this query is.
-    Its strategy for predicates goes before the one given.
     """
-    predicates = predicates if engine is None else engine.predicates
-    scratch = _Scratch(predicates=predicates)
+    scratch = _Scratch()
     subscription = Subscription(0, query, namespaces, default_namespace, dialect)
     compiled = compile_query(query, namespaces, default_namespace, dialect=dialect)
-    planned = plan(compiled, predicates)
+    planned = plan(compiled)
     actual = scratch.encoded(subscription, Template(planned), ()).plan
     sharing = None
     if subscriptions is not None:
-        sharing = _census(subscription, subscriptions, _Scratch(namespaces, predicates))
+        sharing = _census(subscription, subscriptions, _Scratch(namespaces))
     elif engine is not None:
         only = actual.paths[0] if actual.kind == "paths" and len(actual.paths) == 1 else None
         plain = only is not None and only.slot is None
         sharing = Sharing(len(engine), engine.sharers(LinearPath(only.steps)) if only and plain else None)
-    return _explained(subscription, compiled, actual, sharing, predicates)
+    return _explained(subscription, compiled, actual, sharing)
 
 
-def _explained(
-    s: Subscription, compiled: Compiled, actual: Plan, sharing: Sharing | None, predicates: str
-) -> Explanation:
+def _explained(s: Subscription, compiled: Compiled, actual: Plan, sharing: Sharing | None) -> Explanation:
     program = _program(compiled, actual)
     parts = Decomposition([_path_text(one) for one in actual.paths]) if program is None else decompose(program)
     residual = actual.residual
@@ -222,9 +206,7 @@ def _explained(
     shared: str | None = pattern
     if residual is not None:
         shared = None if residual.necessary is None else predicate_text(residual.necessary)
-    # inline, a value is a way that adds nothing to the structure's
-    ways = tuple(path for path in actual.paths if path not in actual.guards)
-    access, guards = _accesses(actual, ways), _accesses(actual, actual.guards)
+    access, guards = _accesses(actual, actual.paths), _accesses(actual, actual.guards)
     shape = None if program is None else predicate_text(program, masked=True)
     evaluation, evaluation_why = _evaluation(actual, program)
     cost, cost_why = _cost(actual, access, guards)
@@ -244,7 +226,7 @@ def _explained(
         branch_points=tuple(parts.branch_points),
         values=tuple(ValuePredicate(one.path, one.text, _index(actual, one.slot)) for one in parts.tests),
         access=access,
-        access_why=_access_why(actual, ways, predicates),
+        access_why=_access_why(actual),
         guards=guards,
         evaluation=evaluation,
         evaluation_why=evaluation_why,
@@ -253,7 +235,6 @@ def _explained(
         sharing=sharing,
         cost=cost,
         cost_why=cost_why,
-        predicates=predicates,
         note=ambiguity(s.query),
         never=None if never is None else str(never).partition(": ")[2],
     )
@@ -308,21 +289,20 @@ def _index(actual: Plan, slot: int) -> str:
         return "path step"
     leads, guards = ({p.slot.index for p in paths if p.slot is not None} for paths in (actual.paths, actual.guards))
     if slot in leads:
-        return "inline" if slot in guards else "access"
+        return "access"
     if slot in guards:
         return "guard"
     star = star_of(actual.program)
     return "column" if star is not None and slot in star.slots else "search"
 
 
-def _access_why(actual: Plan, ways: tuple[ValuePath, ...], predicates: str) -> str:
+def _access_why(actual: Plan) -> str:
+    ways = actual.paths
     if ways == (ANYWAY,) and (actual.program is not None or actual.residual is not None):
         return "which every message has: no other path or value is common to all that match"
     if actual.program is None:
         return "having the path is all there is to it" if len(actual.paths) == 1 else "having any of them is enough"
     each = "; one for each alternative" if len(ways) > 1 else ""
-    if predicates != PREDICATES[0]:
-        return f"structure first: the longest path that must be there{each}"
     if all(path.slot is not None for path in ways):
         return f"an equality: few messages have the very value, so it goes before any mere path{each}"
     if any(path.slot is not None for path in ways):
@@ -403,8 +383,8 @@ def _sharing_text(sharing: Sharing) -> Iterator[str]:
 class _Scratch:
     """An engine to ask what it would do, without doing it to one in use."""
 
-    def __init__(self, namespaces: Mapping[str, str] | None = None, predicates: str = PREDICATES[0]) -> None:
-        self.engine = Engine(namespaces=namespaces, predicates=predicates)
+    def __init__(self, namespaces: Mapping[str, str] | None = None) -> None:
+        self.engine = Engine(namespaces=namespaces)
         self.register = self.engine._register
 
     def encoded(self, s: Subscription, template: Template, literals: Sequence[str]) -> Template:

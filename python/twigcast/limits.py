@@ -10,6 +10,10 @@ from twigcast.shown import shown
 # Columns of results have offsets of 31 bits.
 _HIGHEST = {"max_residual_cost": 2**63 - 1, "max_message_results": 2**28, "max_message_result_bytes": 2**30}
 
+ON_INVALID = ("fallback", "reject", "trust")
+"""What becomes of a message that its schema does not allow: it is answered as if there were no schema, or rejected; or
+nobody looks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -31,7 +31,7 @@ from twigcast.pattern import (
     predicate_text,
     twig_text,
 )
-from twigcast.plan.planner import PREDICATES, Plan, plan
+from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
 from twigcast.plan.slots import Slot
 
@@ -92,10 +92,10 @@ class Family:
 
 
 class Shapes:
-    """Query texts to templates and constants, planned by one strategy for predicates."""
+    """Query texts to templates and constants. ``reach`` plans conditions: see ``plan.planner``."""
 
-    def __init__(self, predicates: str = PREDICATES[0]) -> None:
-        self._predicates = predicates
+    def __init__(self, reach: Reach | None = None) -> None:
+        self._reach = reach
         # by text without literals
         self._families: dict[tuple[Scope, Rest], Family] = {}
         self._count = 0
@@ -192,7 +192,7 @@ class Shapes:
 
     def _plan(self, text: str, scope: Scope) -> Plan:
         namespaces, default, dialect = scope
-        return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect), self._predicates)
+        return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect), self._reach)
 
     def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
         try:

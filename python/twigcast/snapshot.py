@@ -8,21 +8,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twigcast import _kernel
 from twigcast.arrow import pa
 from twigcast.delta import History, as_dict
 from twigcast.ids import Ids
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
-from twigcast.plan.planner import PREDICATES
 from twigcast.sealed import Format
 from twigcast.transform.templates import Prepared
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-# The options of plans that a snapshot keeps. A schema is a file of its own: whoever opens a snapshot gives it again.
-PLANS = ("sharing", "optimize", "share_plans")
 FORMAT = Format("snapshot", b"TWIGCAST", 4)
 
 
@@ -56,11 +52,13 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
-    if not engine.plans.own:
-        return ((number, as_dict(s)) for number, s in engine._transforming.items())
     made = engine._deliveries().saved() if engine._transforming else {}
     # in the order of their making: a shape is written with the first that has it
-    return ((number, {**as_dict(engine._transforming[number]), "code": code}) for number, code in made.items())
+    for number, code in made.items():
+        yield number, {**as_dict(engine._transforming[number]), "code": code}
+    for number, s in engine._transforming.items():
+        if number not in made:
+            yield number, as_dict(s)
 
 
 def _open_transform(engine: Engine, number: int, value: Any) -> None:
@@ -94,9 +92,7 @@ def save(engine: Engine, path: Path) -> None:
         meta = {
             "namespaces": engine.namespaces,
             "limits": engine.limits.as_dict(),
-            "mode": engine.mode,
-            "predicates": engine.predicates,
-            "plans": {name: getattr(engine.plans, name) for name in PLANS},
+            "options": engine._options(),
             "next_id": engine._next_id,
             "version": engine._history.version,
             "tag": engine._history.tag,
@@ -120,9 +116,7 @@ def compact(engine: Engine) -> None:
     """
     with engine._lock:
         copy = engine._like()
-        copy._adopt(
-            _kernel.papers.open_engine(engine.kernel.save(), engine.mode, **engine._cache), engine._ids, engine._history
-        )
+        copy._adopt(engine._open_kernel(engine.kernel.save()), engine._ids, engine._history)
         for number, kind, value in _extras(engine):
             EXTRAS[kind].open(copy, number, value)
         engine._replace_compiled(copy)
@@ -151,11 +145,12 @@ _DAMAGED = (
 )
 
 
-def load(path: Path, **schema: Any) -> Engine:
+def load(path: Path, kind: type[Engine], **schema: Any) -> Engine:
+    """Open a snapshot as an engine of this kind."""
     parts = FORMAT.read(path)
     try:
         meta, kernel, numbers, few = parts
-        return _engine(json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few), schema)
+        return _engine(kind, json.loads(meta.to_pybytes()), kernel, _table(numbers), _table(few), schema)
     except _DAMAGED as error:
         raise FORMAT.damaged(path, error) from error
 
@@ -166,26 +161,31 @@ def _table(part: pa.Buffer) -> pa.Table:
     return table
 
 
-def _engine(meta: dict[str, Any], part: pa.Buffer, numbers: pa.Table, few: pa.Table, schema: dict[str, Any]) -> Engine:
-    from twigcast.engine import Engine
-
+def _engine(
+    kind: type[Engine],
+    meta: dict[str, Any],
+    part: pa.Buffer,
+    numbers: pa.Table,
+    few: pa.Table,
+    schema: dict[str, Any],
+) -> Engine:
     if not all(isinstance(text, str) for pair in meta["namespaces"].items() for text in pair):
         raise ValueError("namespaces that are no names")
     if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
         raise ValueError("a version that is no number")
-    options = {"mode": meta["mode"], "predicates": meta.get("predicates", PREDICATES[0]), **meta.get("plans", {})}
-    engine = Engine(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
+    options = kind._saved_options(meta)
+    engine = kind(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
-    engine._adopt(_kernel.papers.open_engine(data, engine.mode), _ids(numbers), History(meta["version"], meta["tag"]))
+    engine._adopt(engine._open_kernel(data), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]
     used = pa.array(engine.kernel.subscriptions())
     known = engine._ids.array.is_valid()
     if used.true_count != known.true_count or not used.slice(0, len(known)).equals(known):
         raise ValueError("a subscription without an id")
-    for number, kind, value in zip(*(few.column(name).to_pylist() for name in _extras_schema().names), strict=True):
+    for number, what, value in zip(*(few.column(name).to_pylist() for name in _extras_schema().names), strict=True):
         if number >= len(known) or not known[number].as_py():
-            raise ValueError(f"{kind} of no subscription")
-        EXTRAS[kind].open(engine, number, json.loads(value))
+            raise ValueError(f"{what} of no subscription")
+        EXTRAS[what].open(engine, number, json.loads(value))
     engine._opening = None
     return engine
 

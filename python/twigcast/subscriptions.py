@@ -100,12 +100,9 @@ def load_engine(
     *,
     namespaces: Mapping[str, str] | None = None,
     limits: Limits | None = None,
-    mode: str = "trie",
-    predicates: str = "shared",
 ) -> Engine:
-    """The subscriptions of a file, compiled; numbered in the order of the file."""
-    file = read_subscriptions(path)
-    return compile_file(file, namespaces=namespaces, limits=limits, mode=mode, predicates=predicates)
+    """Return the subscriptions of a file, compiled; numbered in the order of the file."""
+    return compile_file(read_subscriptions(path), namespaces=namespaces, limits=limits)
 
 
 def compile_file(
@@ -113,11 +110,10 @@ def compile_file(
     *,
     namespaces: Mapping[str, str] | None = None,
     limits: Limits | None = None,
-    mode: str = "trie",
-    predicates: str = "shared",
-    **plans: Any,
+    **options: Any,
 ) -> Engine:
-    engine = Engine(namespaces=namespaces, limits=limits, mode=mode, predicates=predicates, **plans)
+    """Return an engine with the subscriptions of a file. ``options`` are those of ``Engine``."""
+    engine = Engine(namespaces=namespaces, limits=limits, **options)
     try:
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):

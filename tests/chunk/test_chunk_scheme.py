@@ -17,7 +17,7 @@ from twigcast.chunk.filter import Filter
 from twigcast.chunk.prepare import Preparer, prepare
 from twigcast.chunk.scheme import Chunk, Scheme, path_text
 from twigcast.errors import OptionError, QueryError
-from twigcast.experiments import chunking_workload as workload
+from twigcast.papers.experiments import chunking_workload as workload
 from twigcast.schema import dtd_schema
 
 

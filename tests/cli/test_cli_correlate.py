@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from twigcast.correlate.engine import STRATEGIES
-
 Match = Callable[..., Any]
 BOOKS = "S//book->x1[//author->x2][//title->x3] FOLLOWED BY{x2=x5 AND x3=x6, 10} S//blog->x4[//author->x5][//title->x6]"
 SUBSCRIPTIONS = [
@@ -47,9 +45,8 @@ def lines(result: Any) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_one_stream_in_event_time(match: Match, strategy: str) -> None:
-    result = match("-s", "s.jsonl", "--stream", "S", "--time", "/*/@t", "--strategy", strategy, "m")
+def test_one_stream_in_event_time(match: Match) -> None:
+    result = match("-s", "s.jsonl", "--stream", "S", "--time", "/*/@t", "m")
     assert result.returncode == 0, result.stderr
     pair = "<pair><author>A</author></pair>"
     book, blog = MESSAGES["2.xml"], MESSAGES["1.xml"]
@@ -175,18 +172,16 @@ def test_a_time_is_found_in_an_element_that_is_deep_and_whatever_is_printed(run:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_libxml2_minds_and_xml_does_not(run: Match, strategy: str) -> None:
+def test_what_libxml2_minds_and_xml_does_not(run: Match) -> None:
     Path("q.txt").write_text(PAIR)
     one = '<a xmlns:n="no uri"><k xml:id="i">1</k><k xml:id="i">2</k><k xml:id="1 2"/></a>'
     Path("1.xml").write_text(one)
     Path("2.xml").write_text("<b><k>1</k></b>")
-    result = run("match", "-s", "q.txt", "--stream", "S", "--strategy", strategy, "1.xml", "2.xml")
+    result = run("match", "-s", "q.txt", "--stream", "S", "1.xml", "2.xml")
     assert [one["messages"] for one in lines(result)] == [["1.xml", "2.xml"]]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match, strategy: str) -> None:
+def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match) -> None:
     subscriptions = [
         {"id": "p", "query": f"{PAIR} PUBLISH D"},
         {"id": "d", "query": "//k", "stream": "D"},
@@ -196,7 +191,7 @@ def test_a_published_message_beyond_a_limit_is_a_result_nevertheless(run: Match,
     Path("q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in subscriptions))
     Path("1.xml").write_text("<a><k>1</k></a>")
     Path("2.xml").write_text("<b><k>1</k></b>")
-    arguments = ("-s", "q.jsonl", "--stream", "S", "--strategy", strategy, "--max-depth", "2", "1.xml", "2.xml")
+    arguments = ("-s", "q.jsonl", "--stream", "S", "--max-depth", "2", "1.xml", "2.xml")
     found = lines(run("match", *arguments))
     assert [one["subscription"] for one in found if "failure" not in one] == ["f", "f", "p"]
     failed = [(one["subscription"], one["failure"]["code"]) for one in found if "failure" in one]

@@ -13,8 +13,6 @@ import pytest
 
 from twigcast.cli.inputs import Message, Unreadable, expand, read
 
-MODES = ["trie", "nfa", "fsm-per-query"]
-
 
 def pairs(text: str) -> list[tuple[str, Any]]:
     return [(row["message"], row["subscription"]) for row in map(json.loads, text.splitlines())]
@@ -131,8 +129,6 @@ def test_missing_subscriptions_and_bad_options(run: Any, folder: Any) -> None:
     folder({"s.txt": "/a", "m.xml": "<a/>"})
     done = run("match", "-s", "none.txt", "m.xml")
     assert (done.returncode, done.stderr) == (2, "unreadable: none.txt: No such file or directory\n")
-    done = run("match", "-s", "s.txt", "--mode", "trei", "m.xml")
-    assert done.returncode == 2 and "there is no 'trei'; did you mean 'trie'?" in done.stderr
     done = run("match", "-s", "s.txt", "--format", "xml", "m.xml")
     assert done.returncode == 2 and "use one of jsonl, table" in done.stderr
     assert run("match", "-s", "s.txt", "--ns", "p", "m.xml").returncode == 2
@@ -237,12 +233,11 @@ def test_ctrl_c_ends_quietly(folder: Any, tmp_path: Path) -> None:
     assert b"Traceback" not in errors
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_yfilter_simple_paths(run: Any, shared_data: Path, mode: str) -> None:
+def test_yfilter_simple_paths(run: Any, shared_data: Path) -> None:
     tests = shared_data / "yfilter-nitf" / "tests"
     expected = json.loads((tests / "expected_matches.json").read_text())["test_simple_paths"]
     queries = tests / "test_simple_paths" / "queries.txt"
-    done = run("match", "--mode", mode, "-s", queries, tests / "xmldocs")
+    done = run("match", "-s", queries, tests / "xmldocs")
     assert (done.returncode, done.stderr) == (0, "")
     found: dict[str, list[int]] = {name: [] for name in expected}
     for name, id in pairs(done.stdout):
@@ -250,19 +245,23 @@ def test_yfilter_simple_paths(run: Any, shared_data: Path, mode: str) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("predicates", ["shared", "inline", "postponed"])
-def test_strategies_for_predicates(run: Any, folder: Any, predicates: str) -> None:
-    folder({"s.txt": "/a[@x = '1']/b\n/a[@x = '2']/b\n/a[b = 7]\n", "m.xml": '<a x="1"><b>7</b></a>'})
-    done = run("match", "--predicates", predicates, "-s", "s.txt", "m.xml")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [id for _, id in pairs(done.stdout)] == [1, 3]
-
-
-def test_an_unknown_strategy_for_predicates(run: Any, folder: Any) -> None:
+@pytest.mark.parametrize(
+    "option", ["--mode=nfa", "--predicates=inline", "--no-share-plans", "--strategy=mmqjp", "--plan=share"]
+)
+def test_options_of_the_papers_are_elsewhere(run: Any, folder: Any, option: str) -> None:
     folder({"s.txt": "/a\n", "m.xml": "<a/>"})
-    done = run("match", "--predicates", "posponed", "-s", "s.txt", "m.xml")
+    done = run("match", option, "-s", "s.txt", "m.xml")
     assert done.returncode == 2
-    assert "there is no 'posponed'; did you mean 'postponed'?" in " ".join(done.stderr.split())
+    assert "moved-option" in done.stderr and "docs/papers.md" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_help_shows_few_options_in_groups(run: Any) -> None:
+    shown = run("match", "--help").stdout
+    options = [line for line in shown.splitlines() if line.startswith("  -")]
+    assert 10 < len(options) <= 20
+    for heading in ("Options:", "Streams and correlations:", "Schema:", "Relational engine:"):
+        assert heading in shown
+    assert "--max-depth" in shown  # named, not listed one by one
 
 
 def test_results(run: Any, folder: Any) -> None:

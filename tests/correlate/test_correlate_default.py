@@ -229,8 +229,6 @@ def test_what_is_refused() -> None:
     with pytest.raises(MessageError):
         publish(engine, "<a><k>1</a>", 1)
     assert engine.stats()["values"] == 0
-    with pytest.raises(OptionError, match="no strategy"):
-        Correlations(strategy="fast")
     engine.add("p", parse_correlation("SELECT $x FROM S/b->x PUBLISH made"))
     with pytest.raises(OptionError, match="publishes"):
         engine.publish(b"<a/>", id=1, time=1, stream="made")

@@ -11,7 +11,6 @@ from random import Random
 
 import pytest
 
-from support import MODES
 from twigcast import Engine, Limits, MessageError, Subscription
 
 QUERIES = ["//a", "/a/b", "//a//b//a", "//*/b/*", "//b/@a", "//a/text()", "/never"]
@@ -19,8 +18,8 @@ NEXT = b"<a><b a='1'><a>t</a></b></a>"
 NEXT_IDS = [0, 1, 2, 3, 4, 5]
 
 
-def engine(mode: str = "trie", **limits: int) -> Engine:
-    e = Engine(mode=mode, limits=Limits(**limits))
+def engine(**limits: int) -> Engine:
+    e = Engine(limits=Limits(**limits))
     e.add_many(Subscription(i, q) for i, q in enumerate(QUERIES))
     return e
 
@@ -30,9 +29,8 @@ def nested(names: str, depth: int) -> bytes:
     return "".join([*(f"<{t}>" for t in tags), *(f"</{t}>" for t in reversed(tags))]).encode()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_hundred_thousand_levels_are_refused(mode: str) -> None:
-    e = engine(mode)
+def test_a_hundred_thousand_levels_are_refused() -> None:
+    e = engine()
     with pytest.raises(MessageError) as caught:
         e.match(nested("a", 100_000))
     assert caught.value.code == "limit-depth"
@@ -54,13 +52,6 @@ def test_a_hundred_thousand_levels_are_matched_where_the_limit_allows(names: str
     assert (0 in found) == ("a" in names) and (2 in found) == (names == "ab" or len(names) == 10)
     assert took < 10, f"{took:.1f} s"
     assert e.match(NEXT) == ([*NEXT_IDS, "late"] if late else NEXT_IDS)
-
-
-@pytest.mark.parametrize("mode", ["nfa"])
-def test_the_other_automaton_goes_as_deep(mode: str) -> None:
-    e = engine(mode, max_depth=200_000)
-    assert e.match(nested("ab", 100_000)) == [0, 1, 2, 3]
-    assert e.match(NEXT) == NEXT_IDS
 
 
 PATHS = """
@@ -128,9 +119,8 @@ def test_a_million_distinct_tag_paths_cost_nothing_where_no_name_is_known() -> N
     assert e.match(NEXT) == before == NEXT_IDS
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_bombs_are_refused_or_small(mode: str, shared_data: Path) -> None:
-    e = engine(mode)
+def test_the_bombs_are_refused_or_small(shared_data: Path) -> None:
+    e = engine()
     files = sorted((shared_data / "malicious").rglob("*.xml"))
     assert files
     for file in files:

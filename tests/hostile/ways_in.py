@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twigcast import Broker, Engine, MessageError, Subscription
+from twigcast import Broker, Engine, MessageError, Subscription, papers
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.run import Options
 from twigcast.chunk.run import match as match_in_parts
@@ -154,7 +154,7 @@ def through_probe(folder: Path, messages: Messages) -> Answers:
 
 def through_correlations(folder: Path, messages: Messages, strategy: str) -> Answers:
     """Neighbours join each other: good-2 is the later one."""
-    broker = Broker(strategy=strategy)
+    broker = papers.Broker(strategy=strategy)
     broker.subscribe(JOIN, id="join")
     found = {}
     for time, (name, xml) in enumerate(messages.items()):

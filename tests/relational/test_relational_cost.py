@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twigcast import Subscription
-from twigcast.experiments.relational import Nested, Stocks, loaded, timed
+from twigcast.papers.experiments.relational import Nested, Stocks, loaded, timed
 from twigcast.relational import PLANS, RelationalEngine
 from twigcast.relational.cost import measure
 from twigcast.relational.plans import Plan

@@ -1,4 +1,4 @@
-"""YFilter's own release tests (100 documents) through Spark: simple paths in every mode, and the mixed queries."""
+"""YFilter's own release tests (100 documents) through Spark: simple paths, and the mixed queries."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ from twigcast.engine import Engine, Subscription
 
 @pytest.fixture(
     scope="module",
-    params=[
-        ("simple_paths", "trie"),
-        ("simple_paths", "nfa"),
-        ("simple_paths", "fsm-per-query"),
-        ("mixed_queries", "trie"),
-    ],
-    ids=lambda param: "-".join(param),
+    params=["simple_paths", "mixed_queries"],
 )
 def suite(request: pytest.FixtureRequest, shared_data: Path) -> tuple[Path, Engine, list[tuple[str, Any]]]:
-    name, mode = request.param
+    name = request.param
     tests = shared_data / "yfilter-nitf" / "tests"
-    engine = Engine(mode=mode)
+    engine = Engine()
     queries = (tests / f"test_{name}" / "queries.txt").read_text().splitlines()
     engine.add_many(Subscription(number, query) for number, query in enumerate(queries, 1) if query.strip())
     expected = json.loads((tests / "expected_matches.json").read_text())[f"test_{name}"]

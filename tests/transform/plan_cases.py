@@ -16,12 +16,13 @@ from transform_queries import random_transform
 from flwr_paper import QUERY_1, QUERY_2, QUERY_3
 from schema_support import schema_and_documents
 from support import random_document
-from twigcast.engine import Engine, Subscription
+from twigcast.engine import Subscription
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
+from twigcast.papers import Engine
+from twigcast.papers.options import OPTIMIZE
+from twigcast.papers.plans import SHARING
 from twigcast.schema import Schema
-from twigcast.transform.options import OPTIMIZE
-from twigcast.transform.plan import SHARING
 from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 from twigcast.workload import TransformGenerator, TransformSettings, vocabulary

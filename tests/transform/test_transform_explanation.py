@@ -1,55 +1,22 @@
-"""What is told of a transform: the plan in words, for programs, and as pictures."""
+"""What is told of a transform."""
 
 from __future__ import annotations
-
-import re
-
-import pytest
-from lxml import etree
 
 from flwr_paper import QUERIES, QUERY_1, QUERY_2
 from schema_support import text_of
 from twigcast import Broker
-from twigcast.errors import OptionError
 from twigcast.lang.flwr import parse_transform
 from twigcast.schema import dtd_schema
 from twigcast.transform.explanation import TransformExplanation
 
 BOOK = dtd_schema(text_of("book"))
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_broker_explains_transforms() -> None:
     told = Broker(schema=BOOK).explain(QUERY_2)
     assert isinstance(told, TransformExplanation)
-    text = str(told)
-    assert "binds       //section[@id <= 2]//figure" in text
-    assert "OuterJoin-Select on field 2, merge: image  (claim 5)" in text
-    assert "for valid messages only" in text
-    plain = str(Broker().explain(QUERY_2))
-    assert "OuterJoin-Select on field 2, hash" in plain and "claim 5" not in plain
-
-
-def test_the_plan_for_programs() -> None:
-    told = TransformExplanation(QUERY_2, schema=BOOK).as_dict()
-    root = told["plan"]["root"]
-    assert (root["operator"], root["form"], root["because"]) == ("OuterJoin-Select", "merge", "claim 5")
-    assert [one["operator"] for one in root["inputs"]] == ["Semijoin", "DupElim"]
-    assert (told["evaluated"], told["returns"], told["never"], told["sharing"]) == ("kernel", ["image"], None, None)
-    slow = TransformExplanation("<r>{ for $v in //a where $v/following::b return $v }</r>").as_dict()
-    assert slow["evaluated"] == "libxml2" and slow["residual"][0]["text"]
-    assert slow["plan"]["root"]["operator"] == "libxml2"
-    never = TransformExplanation(QUERY_1.replace("figure/title", "figure/titel"), schema=BOOK).as_dict()
-    assert "titel" in never["never"]["text"] and never["plan"]["root"]["operator"] == "Nothing"
-
-
-def test_ways_of_sharing_and_levels() -> None:
-    assert "Where-Filter" in str(TransformExplanation(QUERY_1, sharing="F"))
-    assert "Return-Select" in str(TransformExplanation(QUERY_1, sharing="FW"))
-    assert "DupElim on fields 1, 2, hash" in str(TransformExplanation(QUERY_1, optimize="none", schema=BOOK))
-    for wrong in ({"sharing": "W"}, {"optimize": "all"}):
-        with pytest.raises(OptionError):
-            TransformExplanation(QUERY_1, **wrong)  # type: ignore[arg-type]
+    assert "binds       //section[@id <= 2]//figure" in str(told)
+    assert "evaluated   in the kernel" in str(told)
 
 
 def test_what_is_shared_with_others() -> None:
@@ -65,24 +32,3 @@ def test_what_is_shared_with_others() -> None:
         "3 the return path figure",
         "2 are equal: these are made once",
     ]
-
-
-@pytest.mark.parametrize("sharing", ["F", "FW", "FWR"])
-@pytest.mark.parametrize("query", QUERIES)
-def test_pictures(query: str, sharing: str) -> None:
-    told = TransformExplanation(query.replace("XML processing", 'a "b" \\ <c>'.replace('"', "'")), sharing=sharing)
-    operators = str(told.as_dict()["plan"]).count("'operator'")
-    dot = told.dot()
-    assert dot.count("[label=") == operators and dot.count("->") == operators - 1
-    assert all(line.count('"') - line.count(r"\"") in (0, 2) for line in dot.splitlines())
-    root = etree.fromstring(told.svg())
-    boxes = [{key: float(box.get(key)) for key in ("x", "y", "width", "height")} for box in root.iter(f"{SVG}rect")]
-    assert len(boxes) == operators + 1  # and the engine
-    for at, one in enumerate(boxes):
-        assert one["x"] >= 0 and one["x"] + one["width"] <= float(root.get("width"))
-        assert one["y"] + one["height"] <= float(root.get("height"))
-        for other in boxes[at + 1 :]:
-            apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
-            assert apart or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
-    said = re.sub(r"\s+", " ", " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text")))
-    assert "path matching engine" in said and "//section" in said

@@ -218,14 +218,29 @@ impl GroupCounter {
         GroupCounter { transforms, finder: Mutex::default() }
     }
 
-    fn count_column(&self, py: Python<'_>, column: &Bound<'_, PyAny>, limits: &Bound<'_, PyDict>) -> PyResult<Counts> {
+    /// Counts what the transforms find. With `what` "read" the messages are only read.
+    fn count_column(
+        &self,
+        py: Python<'_>,
+        column: &Bound<'_, PyAny>,
+        what: &str,
+        limits: &Bound<'_, PyDict>,
+    ) -> PyResult<Counts> {
         let limits = self::limits(Some(limits))?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let transforms = self.transforms.get();
+        let (transforms, only_read) = (self.transforms.get(), what == "read");
         Ok(py.detach(|| {
             let mut finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner);
-            transforms.read(|kernel| count(&rows, |xml, out| drop(finder.find(kernel, xml, &limits, out))))
+            transforms.read(|kernel| {
+                count(&rows, |xml, out| {
+                    if only_read {
+                        drop(finder.read(kernel, xml, &limits));
+                    } else {
+                        drop(finder.find(kernel, xml, &limits, out));
+                    }
+                })
+            })
         }))
     }
 }

@@ -42,12 +42,13 @@ COMMANDS = {
 }
 
 MODULES = {
-    "unsubscribe": "subscribe",
-    "pause": "subscribe",
-    "resume": "subscribe",
-    "subscriptions": "subscribe",
-    "import": "transfer",
-    "export": "transfer",
+    "unsubscribe": "twigcast.cli.subscribe",
+    "pause": "twigcast.cli.subscribe",
+    "resume": "twigcast.cli.subscribe",
+    "subscriptions": "twigcast.cli.subscribe",
+    "import": "twigcast.cli.transfer",
+    "export": "twigcast.cli.transfer",
+    "bench": "twigcast.papers.bench",
 }
 
 INTERRUPTED = 130
@@ -61,7 +62,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"twigcast.cli.{MODULES.get(name, name)}")
+        module = import_module(MODULES.get(name, f"twigcast.cli.{name}"))
         command = getattr(module, f"{name}_" if iskeyword(name) else name)
         assert isinstance(command, click.Command)
         return command

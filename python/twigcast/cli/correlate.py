@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from twigcast.cli.inputs import Message, Unreadable, decompressed, expand, printable, read
-from twigcast.cli.options import Duration, OneOf
+from twigcast.cli.options import Duration
 from twigcast.cli.output import Report, output_of, status_of
 from twigcast.cli.progress import Progress
-from twigcast.correlate import STRATEGIES
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
@@ -34,13 +33,6 @@ def correlation_options(command: F) -> F:
             type=Duration(),
             metavar="TIME",
             help="Take messages in the order given, and leave those out of correlations that are late by more.",
-        ),
-        click.option(
-            "--strategy",
-            type=OneOf(STRATEGIES),
-            default=STRATEGIES[0],
-            show_default=True,
-            help="How correlations are evaluated; the results are the same.",
         ),
         click.option(
             "--time",
@@ -100,13 +92,11 @@ def reads_streams(file: SubscriptionFile) -> bool:
     return any(s.stream is not None or is_correlation(s.query) for s in file.subscriptions)
 
 
-def compile_broker(
-    file: SubscriptionFile, streams: Streams, *, strategy: str, limits: Limits, **options: Any
-) -> Broker:
+def compile_broker(file: SubscriptionFile, streams: Streams, *, limits: Limits, **options: Any) -> Broker:
     """Return a broker with the subscriptions of a file, or raise a SubscriptionFileError with all bad lines."""
     from twigcast.broker import Broker
 
-    broker = Broker(strategy=strategy, lateness=streams.lateness, limits=limits, pause_after=0, **options)
+    broker = Broker(lateness=streams.lateness, limits=limits, pause_after=0, **options)
     problems: list[tuple[int, TwigcastError]] = []
     for s, line in zip(file.subscriptions, file.lines, strict=True):
         try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import click
 
 from twigcast.cli.inputs import as_json
-from twigcast.cli.options import OneOf, namespace_options, predicates_option, schema_option
+from twigcast.cli.options import GroupedCommand, OneOf, namespace_options, schema_option
 from twigcast.cli.queries import read_file
 from twigcast.cli.relational import check_options, engine_options, explain_relational
 from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
@@ -22,7 +21,7 @@ from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
 from twigcast.subscription import Subscription
 from twigcast.subscriptions import SubscriptionFile, compile_file
-from twigcast.transform.explanation import OPTIMIZE, SHARING, TransformExplanation
+from twigcast.transform.explanation import TransformExplanation
 
 EPILOG = """\b
 Examples:
@@ -34,26 +33,16 @@ Examples:
   twigcast explain 'S//a->x[id->i] FOLLOWED BY{i = j, 5 min} S//b->y[id->j]'
   twigcast explain --engine relational '/stock[symbol = "IBM"][price > 50]'
   twigcast explain '<titles>{ for $s in //section where $s/@id > 2 return $s/title }</titles>'
-  twigcast explain --schema book.dtd --format svg '<t>{ for $s in //section return $s/title }</t>' > plan.svg
+  twigcast explain --schema book.dtd '<t>{ for $s in //section return $s/title }</t>'
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=GroupedCommand, epilog=EPILOG)
 @click.argument("query")
 @click.option("-s", "--subscriptions", metavar="FILE", help="Also tell what it shares with how many of these.")
-@click.option(
-    "--format",
-    "format",
-    type=OneOf(["text", "json", "dot", "svg"]),
-    default="text",
-    show_default=True,
-    help="Output; dot and svg are pictures of a transform's plan.",
-)
-@schema_option("Tell if no message of this DTD or XML Schema can match, and plan a transform for such messages.")
-@click.option("--sharing", type=OneOf(SHARING), default="FWR", show_default=True, help="How much plans share.")
-@click.option("--optimize", type=OneOf(OPTIMIZE), help="What a transform's plan may rely on.  [default: all there is]")
+@click.option("--format", "format", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output.")
+@schema_option("Tell if no message of this DTD or XML Schema can match.")
 @click.option("--dialect", type=OneOf(DIALECTS), default="w3c", show_default=True, help="How QUERY is read.")
-@predicates_option
 @engine_options
 @namespace_options
 def explain(
@@ -61,23 +50,16 @@ def explain(
     subscriptions: str | None,
     format: str,
     schema: Schema | None,
-    sharing: str,
-    optimize: str | None,
     dialect: str,
-    predicates: str,
     engine: str,
     database: str | None,
-    plan: str | None,
-    unroll: int,
-    buckets: int,
     references: tuple[str, ...],
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
-    check_options(engine, database=database, plan=plan, reference=references)
+    check_options(engine, database=database, reference=references)
     if engine == "relational":
-        options: dict[str, Any] = {"plan": plan, "unroll": unroll, "buckets": buckets, "references": references}
-        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, **options)
+        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, references)
     others = None
     if subscriptions is not None and not is_correlation(query):
         others = _read_others(subscriptions, dict(namespaces))
@@ -93,18 +75,14 @@ def explain(
                 for one in others
                 if is_transform(one.query)
             ]
-        found = TransformExplanation(
-            query, namespaces=scope, sharing=sharing, optimize=optimize, schema=schema, among=among
-        )
+        found = TransformExplanation(query, namespaces=scope, schema=schema, among=among)
         told = found.as_dict()
-    elif format in ("dot", "svg"):
-        raise click.UsageError("a filter or correlation has no plan of operators to draw; transforms have")
     elif is_correlation(query):
         found = _correlation(query, subscriptions, scope)
         told = found.as_dict()
     else:
         filters = None if others is None else [one for one in others if kind_of(one.query) == "filter"]
-        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=filters, predicates=predicates)
+        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=filters)
         told = found.as_dict()
         never = never_matches(schema, query, namespaces=scope, dialect=dialect)
         told["never"] = never and {"text": never.text, "hint": never.hint}
@@ -112,11 +90,8 @@ def explain(
             more.append(("never", str(never).partition(": ")[2].splitlines()))
     if format == "json":
         click.echo(as_json(told))
-    elif format == "text":
-        _print([*found.sections(), *more])
     else:
-        assert isinstance(found, TransformExplanation)
-        click.echo(found.svg() if format == "svg" else found.dot())
+        _print([*found.sections(), *more])
 
 
 def _read_others(name: str, namespaces: dict[str, str]) -> list[Subscription]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -13,17 +13,16 @@ from twigcast.cli.correlate import Streams, compile_broker, correlation_options,
 from twigcast.cli.inputs import Message, Unreadable, batches, expand, read
 from twigcast.cli.large import ABOVE, LargeFiles, is_large
 from twigcast.cli.options import (
+    GroupedCommand,
     OneOf,
     Size,
     format_option,
-    limit_options,
+    hidden_limit_options,
+    invalid_option,
     limits_from,
-    mode_option,
     namespace_options,
-    predicates_option,
 )
 from twigcast.cli.output import Output, Report, match_of, output_of, status_of
-from twigcast.cli.plans import NAMES, plan_options
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
@@ -56,11 +55,24 @@ SUBSCRIPTIONS is a file of one of two kinds:
 A subscription that fails on a message is told on stderr, and as {"message": …, "subscription": …, "failure": {"code":
 …, "text": …}}; the others are matched nevertheless.
 \b
+What one message may cost is bounded by --max-bytes, --max-depth, --max-result-nodes and others, with safe defaults:
+docs/command-line.md has all of them.
+\b
 Exit status: 0 something matched, 1 nothing did, 2 there was an error (other messages are matched nevertheless).
 """
 
 
-@click.command(epilog=EPILOG)
+class MatchCommand(GroupedCommand):
+    """``twigcast match``, with its options in groups."""
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {
+        "Streams and correlations": ("stream", "time", "lateness"),
+        "Schema": ("schema", "on_invalid"),
+        "Relational engine": ("engine", "database", "references"),
+    }
+
+
+@click.command(cls=MatchCommand, epilog=EPILOG)
 @click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, metavar="MESSAGE...")
 @click.option(
@@ -80,11 +92,10 @@ Exit status: 0 something matched, 1 nothing did, 2 there was an error (other mes
 @format_option("jsonl", "table")
 @correlation_options
 @namespace_options
-@mode_option
-@predicates_option
-@plan_options
+@click.option("--schema", metavar="FILE", help="The messages' schema: a DTD (.dtd) or an XML Schema.")
+@invalid_option
 @engine_options
-@limit_options
+@hidden_limit_options
 @click.pass_context
 def match(
     ctx: click.Context,
@@ -96,18 +107,14 @@ def match(
     format: str,
     stream: tuple[str, ...],
     time: str | None,
-    strategy: str,
     lateness: float | None,
     namespaces: tuple[tuple[str, str], ...],
-    mode: str,
-    predicates: str,
+    schema: str | None,
+    on_invalid: str,
     engine: str,
     database: str | None,
-    plan: str | None,
-    unroll: int,
-    buckets: int,
     references: tuple[str, ...],
-    **others: Any,
+    **limits: Any,
 ) -> None:
     """Match each MESSAGE against all subscriptions.
 
@@ -122,29 +129,24 @@ def match(
     messages = streams.names
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
-    check_options(engine, database=database, plan=plan, reference=references)
-    plans = {name: others.pop(name) for name in NAMES}
-    options: dict[str, Any]
+    check_options(engine, database=database, reference=references)
+    options: dict[str, Any] = {"namespaces": dict(namespaces), "limits": limits_from(limits)}
     if engine == "relational":
-        if streams.are_asked_for or plans["schema"] is not None:
+        if streams.are_asked_for or schema is not None:
             hint = "leave --stream, --time, --lateness and --schema out"
             raise click.UsageError(f"the relational engine has no streams, times or schemas; {hint}")
-        options = {"plan": plan, "unroll": unroll, "buckets": buckets, "database": database}
-        options |= {"references": references}
-        options |= {"namespaces": dict(namespaces), "limits": limits_from(others)}
+        options |= {"database": database, "references": references}
         return match_relational(ctx, subscriptions, messages, format, result, **options)
     if subscriptions is None:
         raise click.UsageError("Missing option '-s' / '--subscriptions'.")
     file = read_file(subscriptions, result=result)
-    options = {"mode": mode, "predicates": predicates, **plans}
+    options |= {"schema": schema, "on_invalid": on_invalid}
     if streams.are_asked_for or reads_streams(file):
-        broker = compile_broker(
-            file, streams, strategy=strategy, namespaces=dict(namespaces), limits=limits_from(others), **options
-        )
+        broker = compile_broker(file, streams, **options)
         warn_of_never(file, dict(namespaces))
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
-    compiled = compile_file(file, namespaces=dict(namespaces), limits=limits_from(others), **options)
+    compiled = compile_file(file, **options)
     warn_of_never(file, dict(namespaces))
     names = list(expand(messages))
     progress = Progress(len(names))
@@ -153,7 +155,7 @@ def match(
     matched = False
     chunked: LargeFiles | None = None
     # parts cannot be validated
-    whole = plans["schema"] is not None and plans["on_invalid"] == "reject"
+    whole = schema is not None and on_invalid == "reject"
     for large, some in groupby(names, lambda name: not whole and is_large(name, chunk_above)):
         for name in some if large else ():
             chunked = chunked or _large_files(file, compiled.limits, dict(namespaces))

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from twigcast.errors import OptionError
 from twigcast.hints import suggest
 from twigcast.lang.names import check_namespaces
-from twigcast.limits import Limits
-from twigcast.plan.planner import PREDICATES
+from twigcast.limits import ON_INVALID, Limits
+from twigcast.removed import removed_error
 from twigcast.units import SECOND, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from twigcast.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-MODES = ("trie", "nfa", "fsm-per-query")
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg,unused-ignore]
@@ -96,26 +94,6 @@ def format_option(*formats: str) -> Callable[[F], F]:
     )
 
 
-def mode_option(command: F) -> F:
-    return click.option(
-        "--mode",
-        type=OneOf(MODES),
-        default=MODES[0],
-        show_default=True,
-        help="How paths are matched: trie, nfa or fsm-per-query. The answers are the same.",
-    )(command)
-
-
-def predicates_option(command: F) -> F:
-    return click.option(
-        "--predicates",
-        type=OneOf(PREDICATES),
-        default=PREDICATES[0],
-        show_default=True,
-        help="When values are compared: shared, inline or postponed. The answers are the same.",
-    )(command)
-
-
 class SchemaFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A DTD or an XML Schema."""
 
@@ -136,8 +114,54 @@ def schema_option(help: str) -> Callable[[F], F]:
     return click.option("--schema", type=SchemaFile(), metavar="FILE", help=help)
 
 
-def limit_options(command: F) -> F:
-    """One option per field of `Limits`; the command gets them as keyword arguments of the same names."""
+def invalid_option(command: F) -> F:
+    """Add the option that says what becomes of invalid messages."""
+    return click.option(
+        "--on-invalid",
+        type=OneOf(ON_INVALID),
+        default=ON_INVALID[0],
+        show_default=True,
+        help="Match an invalid message as without a schema (fallback), reject it, or do not look for it (trust).",
+    )(command)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options under headings, and that tells where removed options are."""
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """By heading the names of options; the others come first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        grouped = {name for names in self.groups.values() for name in names}
+        every = [(param.name, param.get_help_record(ctx)) for param in self.get_params(ctx)]
+        shown = [(name, record) for name, record in every if record is not None]
+        with formatter.section("Options"):
+            formatter.write_dl([record for name, record in shown if name not in grouped])
+        for heading, names in self.groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([record for name, record in shown if name in names])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line, and refuse options that an earlier version had."""
+        for arg in args:
+            name = arg.partition("=")[0]
+            if name == "--":
+                break
+            known = any(name in param.opts for param in self.params)
+            error = removed_error(f"twigcast {self.name}", name) if name.startswith("--") and not known else None
+            if error is not None:
+                raise error
+        return super().parse_args(ctx, args)
+
+
+def hidden_limit_options(command: F) -> F:
+    """Add the options of ``limit_options`` without showing them in the help."""
+    return limit_options(command, hidden=True)
+
+
+def limit_options(command: F, *, hidden: bool = False) -> F:
+    """Add an option per field of `Limits`; the command gets them as keyword arguments of the same names."""
     words = {
         "max_bytes": "Most bytes of a message",
         "max_depth": "Most elements open at one time",
@@ -155,7 +179,7 @@ def limit_options(command: F) -> F:
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"
         command = click.option(
-            option, type=Size(), metavar="N", help=f"{words[field.name]}.  [default: {field.default}]"
+            option, type=Size(), metavar="N", hidden=hidden, help=f"{words[field.name]}.  [default: {field.default}]"
         )(command)
     return command
 

@@ -19,7 +19,6 @@ from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
-from twigcast.relational.plans import AUTO, BUCKETS, PLANS, UNROLL
 from twigcast.results import Match
 from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
 
@@ -31,34 +30,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 ENGINES = ("automaton", "relational")
 
 
-def database_options(command: F) -> F:
-    """Options of the engine; the command gets them as keyword arguments of the same names."""
-    plan = click.option(
-        "--plan",
-        type=OneOf((*PLANS, AUTO)),
-        help=f"How predicates are laid out: {', '.join(PLANS)}; or auto, by estimated cost.  [default: auto]",
-    )
-    unroll = click.option(
-        "--unroll", type=click.IntRange(1, 50), default=UNROLL, show_default=True, help="Predicates in an unrolled row."
-    )
-    buckets = click.option(
-        "--buckets",
-        type=click.IntRange(1, 10_000),
-        default=BUCKETS,
-        show_default=True,
-        help="Parts of a range of constants.",
-    )
-    reference = click.option(
+def reference_option(command: F) -> F:
+    """Add the option for reference data."""
+    return click.option(
         "--reference",
         "references",
         metavar="NAME=FILE",
         multiple=True,
         help="A CSV or Parquet file that queries may compare with: path = $NAME.column. May be repeated.",
-    )
-    return plan(unroll(buckets(reference(command))))
+    )(command)
 
 
 def engine_options(command: F) -> F:
+    """Add the options of the engine; the command gets them as keyword arguments of the same names."""
     engine = click.option(
         "--engine",
         type=OneOf(ENGINES),
@@ -71,7 +55,7 @@ def engine_options(command: F) -> F:
         metavar="URL",
         help="For the relational engine: duckdb:///file.db, postgresql://… or spark.  [default: DuckDB in memory]",
     )
-    return engine(database(database_options(command)))
+    return engine(database(reference_option(command)))
 
 
 def check_options(engine: str, **options: Any) -> None:
@@ -144,7 +128,6 @@ def match_relational(
     namespaces: dict[str, str],
     database: str | None,
     references: tuple[str, ...],
-    **plan: Any,
 ) -> None:
     """Match messages as ``twigcast match`` does, with the same output."""
     if result != "match":
@@ -156,7 +139,7 @@ def match_relational(
         must_exist(database)
     from twigcast.relational.engine import RelationalEngine
 
-    engine = RelationalEngine(database, namespaces=namespaces, limits=limits, **plan)
+    engine = RelationalEngine(database, namespaces=namespaces, limits=limits)
     try:
         register(engine, references)
         places = None if file is None else synchronise(engine, file)
@@ -266,11 +249,8 @@ def explain_relational(
     namespaces: dict[str, str],
     database: str | None,
     references: tuple[str, ...],
-    **plan: Any,
 ) -> None:
-    """The predicates of the query, what each plan would cost, and the SQL."""
-    if format in ("dot", "svg"):
-        raise click.UsageError("a statement is text, not a picture; --format is text or json")
+    """Print the predicates of the query, what each plan would cost, and the SQL."""
     if stays(database):
         # to explain is not to change: what is in the database alone is what the query is compared with
         must_exist(database)
@@ -278,7 +258,7 @@ def explain_relational(
             raise click.UsageError("with a --database that stays, leave -s and --reference out: explain changes none")
     from twigcast.relational.engine import RelationalEngine
 
-    engine = RelationalEngine(database, namespaces=namespaces, **plan)
+    engine = RelationalEngine(database, namespaces=namespaces)
     try:
         register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))

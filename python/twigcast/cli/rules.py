@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
-from twigcast.cli.options import format_option, namespace_options
+from twigcast.cli.options import OneOf, format_option, namespace_options
 from twigcast.cli.output import show
 from twigcast.cli.progress import working
 from twigcast.cli.queries import warn_of_never
-from twigcast.cli.relational import database_options, enter, must_exist, read_filters, register, stays
+from twigcast.cli.relational import enter, must_exist, read_filters, reference_option, register, stays
 from twigcast.errors import OptionError
 from twigcast.relational.engine import RelationalEngine
+from twigcast.relational.plans import AUTO, PLANS
 from twigcast.subscription import as_object
 
 RULES = """\b
@@ -50,19 +50,20 @@ def _open(database: str) -> RelationalEngine:
 @rules.command()
 @_database
 @click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
-@database_options
+@click.option("--plan", type=OneOf((*PLANS, AUTO)), help="The layout of the tables.  [default: auto, by cost]")
+@reference_option
 @namespace_options
 def load(
     database: str,
     subscriptions: str,
     namespaces: tuple[tuple[str, str], ...],
     references: tuple[str, ...],
-    **plan: Any,
+    plan: str | None,
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
     file = read_filters(subscriptions)
-    engine = RelationalEngine(database, namespaces=dict(namespaces), **plan)
+    engine = RelationalEngine(database, namespaces=dict(namespaces), plan=plan)
     try:
         register(engine, references)
         with working(f"loading {len(file.subscriptions):,} subscriptions"):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol
 
-from twigcast.correlate import STRATEGIES
 from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, warn_of_eviction
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
@@ -68,14 +67,10 @@ class Correlations:
         self,
         *,
         namespaces: Mapping[str, str] | None = None,
-        strategy: str = STRATEGIES[0],
         lateness: int | None = None,
         max_bytes: int = MAX_BYTES,
         limits: Limits | None = None,
     ) -> None:
-        if strategy not in STRATEGIES:
-            hint = f"the strategies are {', '.join(STRATEGIES)}"
-            raise OptionError("unknown-strategy", f"there is no strategy {strategy!r}", hint=hint)
         if lateness is not None and lateness < 0:
             raise OptionError("bad-lateness", "lateness must not be negative")
         if not isinstance(max_bytes, int) or not 0 < max_bytes < 1 << 63:
@@ -85,7 +80,7 @@ class Correlations:
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
-        self.backend = _backend(strategy, lateness, max_bytes, self.limits)
+        self.backend = self._make_backend(lateness)
         self.on_eviction: Callable[[int, SubscriptionId | None, int], None] = warn_of_eviction
         """Called with how many messages were forgotten, who has the longest window, and ``max_bytes``."""
         self._of: dict[SubscriptionId, Correlation] = {}
@@ -97,6 +92,9 @@ class Correlations:
         self._read: Counter[str] = Counter()
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")
+
+    def _make_backend(self, lateness: int | None) -> Backend:
+        return Default(lateness=lateness, max_bytes=self.max_bytes, limits=self.limits)
 
     def __len__(self) -> int:
         return len(self._of)
@@ -226,14 +224,6 @@ def published_error(made: Derived, error: MessageError) -> SubscriptionError:
     """Return the failure of a correlation whose published message cannot be read."""
     text = f"{made.id}, which it published on {made.stream!r}, cannot be read: {error.code}: {error.text}"
     return SubscriptionError(PUBLISHED, excerpt(text, MAX_TEXT))
-
-
-def _backend(strategy: str, lateness: int | None, max_bytes: int, limits: Limits) -> Backend:
-    if strategy == "default":
-        return Default(lateness=lateness, max_bytes=max_bytes, limits=limits)
-    from twigcast.correlate.others import Other
-
-    return Other(strategy, lateness=lateness, limits=limits)
 
 
 def check_correlation(result: str, stream: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from twigcast.frozen import quick
@@ -22,11 +23,6 @@ from twigcast.pattern import (
 from twigcast.plan.access import ANYWAY, MAX_GUARDS, NOWHERE, access, guards, needs
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
-
-PREDICATES = ("shared", "inline", "postponed")
-"""When values are compared. ``shared``: a value leads to the pattern. The other two are YFilter's (overview §3.3), and
-there structure leads: ``inline`` tests equalities while the message is read, whether or not the rest of the pattern is
-there; ``postponed`` compares values for the patterns whose paths are all there."""
 
 
 @quick
@@ -63,7 +59,23 @@ class Plan:
         return "paths" if self.program is None else "pattern"
 
 
-def plan(compiled: Compiled, predicates: str = PREDICATES[0]) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a message has to satisfy, and the parts of the plan that do not depend on how it is reached."""
+
+    predicate: Predicate
+    residual: Residual | None = None
+    selects: tuple[Selection, ...] | None = None
+    pick: Position | None = None
+
+
+Reach = Callable[[Condition], Plan]
+"""Plans how the kernel finds the messages that satisfy a condition."""
+
+
+def plan(compiled: Compiled, reach: Reach | None = None) -> Plan:
+    """Return the plan of a query. ``reach`` plans its condition; by default, values lead to it."""
+    reach = reach or by_values
     match compiled:
         case Structural(path):
             trunk = Twig(tuple(map(Node, path.steps)))
@@ -71,42 +83,38 @@ def plan(compiled: Compiled, predicates: str = PREDICATES[0]) -> Plan:
         case Pattern(condition, selects) if condition == FALSE:
             return Plan((NOWHERE,), None, (), selects=selects)
         case Pattern(condition, selects, pick):
-            return _pattern(condition, predicates, None, selects, pick)
+            return reach(Condition(condition, None, selects, pick))
         case Residual(None):
             return Plan((ANYWAY,), None, (), compiled)
         case Residual(necessary):
             assert necessary is not None
-            return _pattern(necessary, predicates, compiled)
+            return reach(Condition(necessary, compiled))
     raise TypeError(compiled)
 
 
-def _pattern(
-    condition: Predicate,
-    predicates: str,
-    residual: Residual | None,
-    selects: tuple[Selection, ...] | None = None,
-    pick: Position | None = None,
-) -> Plan:
-    program, constants = slotted(condition)
-    values = predicates == "shared"
+def by_values(condition: Condition) -> Plan:
+    """Plan a condition so that the most selective value, or else path, leads to it."""
+    program, constants = slotted(condition.predicate)
+    rest = condition.residual, condition.selects, condition.pick
     paths = linear(program)
-    if paths is not None and (values or all(path.slot is None for path in paths)):
-        return Plan(tuple(paths), None, tuple(constants), residual, selects, pick)
-    joined = conjunction(program)
-    needed = needs(program, values=values)
+    if paths is not None:
+        return Plan(tuple(paths), None, tuple(constants), *rest)
+    needed = needs(program, values=True)
     reach = access(needed)
-    exact = None
+    joined, exact = exactly(program, reach)
+    others = guards(needed, reach) if exact is None else tuple(path for path in joined if path != reach[0])
+    return Plan(reach, program, tuple(constants), *rest, others, exact)
+
+
+def exactly(program: Predicate, reach: tuple[ValuePath, ...]) -> tuple[tuple[ValuePath, ...], int | None]:
+    """Return the paths of a conjunction, and how many of its first steps must find one node for these to decide it.
+
+    None instead of a number means that the paths do not decide it.
+    """
+    joined = conjunction(program)
     if joined and len(joined.paths) - 1 <= MAX_GUARDS and reach[1:] == () and reach[0] in joined.paths:
-        exact = joined.centre if values or not constants else None
-    if joined and exact is not None:
-        others = tuple(path for path in joined.paths if path != reach[0])
-    else:
-        others = guards(needs(program) if predicates == "inline" else needed, reach)
-    if predicates == "inline":
-        # A bucket has the constants of its ways, and only then the guards of one constant: so a value is a way as well,
-        # though none that leads to more than the structure does.
-        reach += tuple(path for path in others if path.slot is not None)
-    return Plan(reach, program, tuple(constants), residual, selects, pick, others, exact)
+        return tuple(joined.paths), joined.centre
+    return (), None
 
 
 def alternatives(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:

@@ -145,3 +145,13 @@ __all__ = [
     "read_schema",
     "xsd_schema",
 ]
+
+
+def schema_of(source: Schema | str | Path | None) -> Schema | None:
+    """Return a schema, which may be given as the path of its file."""
+    if isinstance(source, str | Path):
+        return read_schema(source)
+    if source is not None and not isinstance(source, Schema):
+        text = f"a schema is a twigcast.schema.Schema or a file, not {type(source).__name__}"
+        raise OptionError("bad-schema", text, hint="twigcast.schema has dtd_schema and xsd_schema")
+    return source

@@ -30,8 +30,6 @@ from twigcast.transform import reference
 from twigcast.transform.budget import Budget, TooCostly
 from twigcast.transform.engine import Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
-from twigcast.transform.options import PlanOptions
-from twigcast.transform.plan.transforms import PlannedTransforms
 from twigcast.transform.render import TooLong, render
 from twigcast.transform.saved import Kept, Opening, saved
 from twigcast.transform.templates import Prepared
@@ -80,12 +78,12 @@ class _Payload:
 
 
 class Deliveries:
-    """Subscriptions by their numbers. ``transform_of`` parses one again; ``filters`` makes a set of filters."""
+    """Transforms by number. ``transform_of`` parses one again; ``filters`` makes a set of filters."""
 
     def __init__(
-        self, options: PlanOptions, transform_of: Callable[[int], Transform], filters: Callable[[], Filters]
+        self, fast: Transforms, transform_of: Callable[[int], Transform], filters: Callable[[], Filters]
     ) -> None:
-        self.fast = Transforms() if options.own else PlannedTransforms(options)
+        self.fast = fast
         self._transform_of = transform_of
         self._make_filters = filters
         self._filters: Filters | None = None
@@ -118,7 +116,7 @@ class Deliveries:
             self.fast.put(number, prepared.encoded)
             self._kept[number] = Kept(prepared)
             return True
-        if not isinstance(self.fast, PlannedTransforms) or prepared.transform is None:
+        if prepared.transform is None:
             return False
         try:
             self.fast.add(number, prepared.transform)

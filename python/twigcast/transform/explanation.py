@@ -1,4 +1,4 @@
-"""How a transform is evaluated, and the plan that the broker paper would make of it."""
+"""How a transform is evaluated, and what it shares with others."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from twigcast.constructor import Transform
-from twigcast.errors import OptionError, QueryError
+from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform, to_xquery
 from twigcast.pattern import predicate_text
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
-from twigcast.transform.plan import SHARING, Plan, Planner
-from twigcast.transform.plan import explain as plan_tree
-from twigcast.transform.plan.explain import drawn
-from twigcast.transform.plan.picture import dot, svg
-
-OPTIMIZE = {"none": "none", "query": "query", "schema": "query+schema"}
-"""Levels as options name them -> as the planner does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +36,7 @@ class SharedWith:
 
 
 class TransformExplanation:
-    """``str()`` is for people, ``as_dict()`` for programs, ``dot()`` and ``svg()`` are pictures of the plan."""
+    """How a transform is evaluated: ``str()`` is for people, ``as_dict()`` for programs."""
 
     def __init__(
         self,
@@ -51,18 +44,11 @@ class TransformExplanation:
         *,
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
-        sharing: str = "FWR",
-        optimize: str | None = None,
         schema: Schema | None = None,
         among: Iterable[Transform] | None = None,
     ) -> None:
-        """``optimize`` is as high as what is known allows unless it is said; ``among`` are to be compared with."""
-        if optimize is not None and optimize not in OPTIMIZE:
-            hint = f"one of: {', '.join(OPTIMIZE)}"
-            raise OptionError("bad-optimize", f"optimize cannot be {optimize!r}", hint=hint)
+        """Explain a transform. With ``among``, tell also what it shares with these."""
         self.transform = parse_transform(query, namespaces, default_namespace)
-        level = "query+schema" if optimize is None else OPTIMIZE[optimize]
-        self.plan: Plan = Planner(sharing, level, schema).plan(self.transform)
         scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
         self.never: QueryError | None = never_matches(schema, query, **scope)
         self.shared = None if among is None else _shared(self.transform, among)
@@ -81,7 +67,6 @@ class TransformExplanation:
         yield "evaluated", self._how()
         if self.shared is not None:
             yield "sharing", list(self.shared.lines())
-        yield "plan", plan_tree(self.plan).splitlines()
 
     def _how(self) -> list[str]:
         if self.transform.is_pattern:
@@ -89,6 +74,7 @@ class TransformExplanation:
         return ["by libxml2, on its own:", *(f"  {reason.text}" for reason in self.transform.reasons)]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return all of it, for programs."""
         transform, never = self.transform, self.never
         return {
             "query": to_xquery(transform),
@@ -111,18 +97,7 @@ class TransformExplanation:
                 "returns": dict(self.shared.returns),
                 "equal": self.shared.equal,
             },
-            "plan": {
-                "sharing": self.plan.sharing,
-                "needs_schema": self.plan.needs_schema,
-                "root": drawn(self.plan.root).as_dict(),
-            },
         }
-
-    def dot(self) -> str:
-        return dot(self.plan)
-
-    def svg(self) -> str:
-        return svg(self.plan)
 
     def __str__(self) -> str:
         return "\n".join(
@@ -163,6 +138,3 @@ def _signature(transform: Transform) -> str | None:
         return None
     predicate = transform.where.predicate
     return transform.where.text if predicate is None else predicate_text(predicate, masked=True)
-
-
-__all__ = ["OPTIMIZE", "SHARING", "SharedWith", "TransformExplanation"]

@@ -1,0 +1,21 @@
+"""No duplicate elimination on a return path whose stream has no duplicates (broker §4.2)."""
+
+from __future__ import annotations
+
+from twigcast.papers.plans.facts import Facts
+from twigcast.papers.plans.operators import DupElim, Operator, noted, rewritten, stream_of
+from twigcast.papers.plans.rules.rule import Rewrite
+
+
+def apply(plan: Operator, facts: Facts) -> Operator:
+    def change(one: Operator) -> Operator:
+        if isinstance(one, DupElim) and len(one.fields) == 2:
+            proof = facts.distinct_pairs(stream_of(one).path.steps, one.fields[0])
+            if proof is not None:
+                return noted(one.input, f"no duplicates: {proof}")
+        return one
+
+    return rewritten(plan, change)
+
+
+RULE = Rewrite("return-dupelim", "query", apply)

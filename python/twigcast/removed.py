@@ -1,0 +1,36 @@
+"""Options that have moved to ``twigcast.papers``: for one release, whoever uses one is told where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twigcast.errors import OptionError
+
+REMOVED = {
+    "mode": "twigcast.papers.Engine",
+    "predicates": "twigcast.papers.Engine",
+    "sharing": "twigcast.papers.Engine",
+    "optimize": "twigcast.papers.Engine",
+    "share_plans": "twigcast.papers.Engine",
+    "no_share_plans": "twigcast.papers.Engine",
+    "strategy": "twigcast.papers.Broker",
+    "plan": "twigcast.relational.RelationalEngine",
+    "unroll": "twigcast.relational.RelationalEngine",
+    "buckets": "twigcast.relational.RelationalEngine",
+}
+"""Options that were those of ``Engine``, ``Broker``, ``twigcast match`` or ``twigcast explain``, and who has them."""
+
+
+def removed_error(what: str, name: str) -> OptionError | None:
+    """Return the error for an option that ``what`` had in an earlier version; None if it never had it."""
+    place = REMOVED.get(name.removeprefix("--").replace("-", "_"))
+    if place is None:
+        return None
+    text = f"{what} has no option {name} any more: it only serves comparisons, and the answers are the same"
+    return OptionError("moved-option", text, hint=f"{place} has it; see docs/papers.md")
+
+
+def refuse_removed(what: str, options: Iterable[str]) -> None:
+    """Raise an error if there are options that ``what`` does not know: TypeError for those that it never knew."""
+    for name in options:
+        raise removed_error(what, name) or TypeError(f"{what}() got an unexpected keyword argument {name!r}")

@@ -1,0 +1,43 @@
+"""The experiment of the page runs, and chunked answers are unchunked ones in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from twigcast.chunk.filter import ENGINES
+from twigcast.papers.experiments import chunking, chunking_workload
+from twigcast.papers.experiments.report import Progress, Table
+from twigcast.schema import dtd_schema
+
+
+def test_a_small_scenario() -> None:
+    small = chunking.Scenario(
+        "1, university",
+        chunking_workload.university(2_000),
+        dtd_schema(chunking_workload.UNIVERSITY_DTD),
+        chunking_workload.university_queries,
+        (3, 5),
+    )
+    told: list[str] = []
+    measured = chunking.measure(small, (100,), ENGINES, 2, Progress(1, lambda text, share: told.append(text)))
+    assert len(told) == 2 * len(ENGINES) * 3
+    assert [len(measured.pieces[100, degree].fragments) for degree in (3, 5)] == [4, 5]
+    for engine in ENGINES:
+        three, five = measured.chunked[engine, 100, 3], measured.chunked[engine, 100, 5]
+        assert three.potpourri.low > 0 and not five.potpourri.high
+        assert all(one.first.low <= one.parallel.low <= one.sequential.low for one in (three, five))
+
+
+def test_its_page(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    sizes = chunking.Sizes(1_000, 1, (100, 500), 1)
+    report = chunking.experiments(sizes, "test", lambda text, share: None)
+    tables = [part for part in report.parts if isinstance(part, Table)]
+    assert len(tables) == 6 and all(table.claims and table.sizes for table in tables)
+    page = report.write(tmp_path).read_text()
+    assert "| 3, the paper's | 170 | 206 | 1,233 | – | – | 4,969 |" in page
+    assert "/ejb-jar/assembly-descriptor/security-role" in page and "3,972" in page
+    assert page.count("**Verdict: ") == 6
+    assert len(list(tmp_path.glob("*.png"))) == 4
