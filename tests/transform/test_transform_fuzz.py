@@ -17,8 +17,8 @@ from twigcast.engine import Engine
 from twigcast.errors import TwigcastError
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.limits import Limits
+from twigcast.papers import PlanExplanation
 from twigcast.schema import dtd_schema
-from twigcast.transform.explanation import TransformExplanation
 from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 
@@ -126,6 +126,6 @@ def test_mutated_queries(seed: int) -> None:
                 assert (wanted and comparable(wanted)) == (given and comparable(given)), query
         if is_transform(query):
             taken += 1
-            told = TransformExplanation(query, schema=random.choice((None, BOOK)))
+            told = PlanExplanation(query, schema=random.choice((None, BOOK)))
             str(told), told.as_dict(), told.dot(), told.svg()
     assert taken > turns / 20
