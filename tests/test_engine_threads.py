@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from support import MODES
 from twigcast import Broker, Engine, Subscription
 
 
@@ -29,9 +28,8 @@ def together(*jobs: Callable[[], None]) -> None:
             done.result(timeout=120)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_matching_while_others_subscribe_and_unsubscribe(mode: str) -> None:
-    engine = Engine(mode=mode)
+def test_matching_while_others_subscribe_and_unsubscribe() -> None:
+    engine = Engine()
     engine.add_many(Subscription(f"stay{i}", f"//a{i % 5}") for i in range(100))
     stay = {d: {f"stay{i}" for i in range(100) if i % 5 == d} for d in range(5)}
     documents = [f"<r><a{d}/></r>".encode() for d in range(5)]

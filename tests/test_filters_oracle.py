@@ -12,26 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from twigcast import Engine, _kernel
+from twigcast import Engine
 from twigcast.lang import ast
-from twigcast.limits import Limits
 
 sys.path.append(str(Path(__file__).parent / "lang"))
 
-from filters_check import check
+from filters_check import FUELS, check, engine_with
 from lang_documents import document
 from lang_strategies import COMMON_AXES, expressions
 
-
-def engine_with(fuel: int) -> Engine:
-    """Return an engine whose kernel searches at most ``fuel`` times the message's nodes before it evaluates in bulk."""
-    # the documents are small, and what libxml2 may take too long for would be refused, not answered
-    engine = Engine(limits=Limits(max_residual_cost=2**63 - 1))
-    engine._adopt(_kernel.papers.engine("trie", 1 << 26, fuel), engine._ids, engine._history)
-    return engine
-
-
-MAKERS = [partial(engine_with, 16), partial(engine_with, 0)]
+MAKERS = [partial(engine_with, fuel) for fuel in FUELS]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

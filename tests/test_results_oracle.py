@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from support import random_document
-from test_filters_oracle import PLANS, engine_with
 from twigcast import Engine, Subscription
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
@@ -23,6 +22,7 @@ from twigcast.lang.printer import to_text, to_xpath
 sys.path.append(str(Path(__file__).parent / "lang"))
 
 from evaluate import load, lxml_keys
+from filters_check import FUELS, engine_with
 from lang_documents import document
 from lang_strategies import COMMON_AXES, expressions
 
@@ -72,7 +72,7 @@ def wrapped(fragment: bytes) -> str:
 def check(exprs: list[ast.Expr], documents: list[bytes]) -> None:
     exprs = [e for e in exprs if ast.type_of(e) == ast.NODE_SET]
     oracles = [Oracle(e) for e in exprs]
-    engines = [engine_with(*plan) for plan in PLANS]
+    engines = [engine_with(fuel) for fuel in FUELS]
     for engine in engines:
         texts = list(map(to_text, exprs))
         engine.add_many(Subscription(2 * i, text, result="nodes") for i, text in enumerate(texts))
@@ -85,7 +85,7 @@ def check(exprs: list[ast.Expr], documents: list[bytes]) -> None:
         whole = load(tree.getroot())
         numbers = {one.key: one.order for node in whole.below() for one in (node, *node.attributes)}
         expected = {i: found for i, oracle in enumerate(oracles) if (found := oracle.select(tree, numbers))}
-        for plan, engine in zip(PLANS, engines, strict=True):
+        for plan, engine in zip(FUELS, engines, strict=True):
             selected = {one.id: one for one in engine.select(xml)}
             for i, found in expected.items():
                 nodes, fragments = selected.pop(2 * i), selected.pop(2 * i + 1)

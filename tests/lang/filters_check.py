@@ -9,10 +9,22 @@ from collections.abc import Callable, Sequence
 from lang_documents import document
 from lxml import etree
 
-from twigcast import Engine, Subscription
+from twigcast import Engine, Subscription, _kernel
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_text, to_xpath
+from twigcast.limits import Limits
+
+FUELS = (16, 0)
+"""By search, and by sets alone."""
+
+
+def engine_with(fuel: int) -> Engine:
+    """Return an engine whose kernel searches at most ``fuel`` times the message's nodes before it evaluates in bulk."""
+    # the documents are small, and what libxml2 may take too long for would be refused, not answered
+    engine = Engine(limits=Limits(max_residual_cost=2**63 - 1))
+    engine._adopt(_kernel.papers.engine("trie", 1 << 26, fuel), engine._ids, engine._history)
+    return engine
 
 
 def plain_tree(xml: bytes) -> etree._ElementTree:
