@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tarfile
 from pathlib import Path
 
@@ -20,6 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("random", derandomize=False)
 settings.load_profile("random" if os.environ.get("TWIGCAST_RANDOM_TESTS") else "steady")
+
+
+# A shell starts background jobs with interrupts ignored. What the tests start, and interrupt, would ignore them too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

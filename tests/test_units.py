@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-import twigcast.broker
 from twigcast import Broker, OptionError, QueryError
 from twigcast.cli.correlate import _Clock
 from twigcast.cli.inputs import Message
@@ -208,7 +207,7 @@ def of_window(text: str) -> int | None:
 def option_of_broker(broker_option: str, text: str) -> int | None:
     """Return what a broker makes of an option of its correlations."""
     made: dict[str, Any] = {}
-    with patch.object(twigcast.broker, "Correlations", lambda **options: made.update(options)):
+    with patch.object(Broker, "_make_correlations", staticmethod(lambda **options: made.update(options))):
         Broker(**{broker_option: text})  # type: ignore[arg-type]
     return made["lateness" if broker_option == "lateness" else "max_bytes"]
 

@@ -118,7 +118,7 @@ def test_a_pipeline_is_stopped_before_all_is_done(spark: SparkSession, tmp_path:
         (("--outbox", "subs.txt"), "bad-outbox"),
         (("-s", "absent.txt"), "absent.txt"),
         (("-s", "bad.txt"), "bad.txt"),
-        (("--trigger", "soon"), "500ms, 2s or 1m"),
+        (("--trigger", "soon"), "must be a duration"),
         (("--ns", "nothing"), "prefix=uri"),
         (("--cores", "0"), "x>=1"),
     ],
