@@ -18,6 +18,9 @@ class Record:
     stream: str | None = None
     result: str = "match"
     kind: str = "filter"
+    namespaces: None = None
+    default_namespace: None = None
+    version: int = 0
 
     def to_subscription(self) -> Subscription:
         return Subscription(self.id, self.query, result=self.result)
@@ -35,6 +38,7 @@ class FakeStore:
     records: dict[str, Record] = field(default_factory=dict)
     history: list[tuple[str, Record | None]] = field(default_factory=list)
     broken: Exception | None = None
+    paused: dict[str, str] = field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -56,3 +60,8 @@ class FakeStore:
 
     def load(self) -> tuple[int, Iterable[Record]]:
         return self.version, iter(list(self.records.values()))
+
+    def pause_failing(self, id: str, reason: str, since: int) -> bool:
+        self.paused[id] = reason
+        self.drop(id)
+        return True

@@ -176,3 +176,18 @@ def test_a_change_costs_what_it_changes(tmp_path: Path) -> None:
         sizes.append([Path(file.path).stat().st_size for file in (delta.engine, delta.traits)])
     assert all(abs(small - large) < 64 for small, large in zip(*sizes, strict=True))
     assert isinstance(alive._shards[0].engine, Engine)
+
+
+def test_a_correlation_whose_stream_must_not_be_is_paused_and_stops_nobody(tmp_path: Path) -> None:
+    store = FakeStore()
+    made = "SELECT <n>{{ $x }}</n> FROM {}/a->x PUBLISH {}"
+    store.put("fine", made.format("orders", "derived"), kind="correlate", version=1)
+    store.put("forges", made.format("orders", "payments"), kind="correlate", version=2)
+    alive = LiveSet(store, tmp_path / "s", sources=["orders", "payments"])
+    assert set(alive.current().correlations) == {"fine"}
+    assert list(store.paused) == ["forges"] and store.paused["forges"].startswith("published-source: ")
+    store.put("back", made.format("derived", "orders2"), kind="correlate", version=3)
+    store.put("cycle", made.format("orders2", "derived"), kind="correlate", version=4)
+    assert set(alive.current().correlations) == {"fine", "back"}
+    assert store.paused["cycle"].startswith("stream-cycle: ")
+    assert set(alive.current().correlations) == {"fine", "back"}

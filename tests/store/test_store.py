@@ -278,3 +278,16 @@ def test_a_load_that_is_given_up_holds_nothing(store: Store) -> None:
         _, records = store.load()
         records.close()  # type: ignore[attr-defined]
     assert isinstance(next(store.load()[1]), SubscriptionRecord)
+
+
+def test_a_cycle_of_published_streams_is_refused(store: Store) -> None:
+    made = "SELECT <n>{{ $x }}</n> FROM {}/a->x PUBLISH {}"
+    store.subscribe(made.format("S", "P"), id="a")
+    store.subscribe(made.format("P", "Q"), id="b")
+    with pytest.raises(QueryError) as refused:
+        store.subscribe(made.format("Q", "P"), id="c")
+    assert refused.value.code == "stream-cycle"
+    store.pause("b")
+    store.subscribe(made.format("Q", "P"), id="c")
+    with pytest.raises(QueryError):
+        store.replace("a", made.format("P", "Q"))

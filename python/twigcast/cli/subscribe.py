@@ -13,11 +13,12 @@ from twigcast.cli.configuration import configured_streams, opened, store_option
 from twigcast.cli.options import OneOf, format_option, namespace_options, schema_option
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
+from twigcast.correlate.streams import inadmissible
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
 from twigcast.hints import suggest
 from twigcast.lang.kinds import ambiguity, described
-from twigcast.lang.xscl import parse_correlation
+from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.results import RESULTS
 from twigcast.schema import Schema
 from twigcast.schema.check import check
@@ -97,6 +98,7 @@ def subscribe(
         if schema is not None and not allow_never:
             scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
             check(schema, query, **scope, dialect=dialect)
+        _refuse_source_stream(query, namespaces, default_namespace)
         with opened(url, create=not replace) as store:
             if replace and id is not None:
                 record = store.replace(id, query, allow_never=allow_never, **options)
@@ -112,6 +114,15 @@ def subscribe(
     if note is not None:
         click.echo(f"note: this text is {described(query)}: {note}", err=True)
     click.echo(record.id)
+
+
+def _refuse_source_stream(query: str, namespaces: tuple[tuple[str, str], ...], default_namespace: str | None) -> None:
+    """Raise QueryError if a correlation publishes on a stream that the configuration reads."""
+    sources = configured_streams()
+    if sources and is_correlation(query):
+        parsed = parse_correlation(query, dict(namespaces), default_namespace)
+        for error in inadmissible({query: parsed}, sources).values():
+            raise error
 
 
 def _warn_of_stream(stream: str, store: Store) -> None:

@@ -13,7 +13,7 @@ import threading
 import uuid
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,10 +22,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from twigcast.correlate.streams import inadmissible
+from twigcast.correlation import Correlation
 from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.failures import FATAL, Failed
+from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
 from twigcast.spark.serve import LOCAL, Files
 from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
@@ -55,6 +58,8 @@ class Source(Protocol):
 
     def load(self) -> tuple[int, Iterable[SubscriptionRecord]]: ...
 
+    def pause_failing(self, id: str, reason: str, since: int) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -80,10 +85,16 @@ class LiveSet:
         limits: Limits | None = None,
         only: str | None = None,
         files: Files = LOCAL,
+        sources: Collection[str] = (),
     ) -> None:
-        """``only``: this subscription and no other; ``files``: shares the files with the workers."""
+        """Make an empty set, which :meth:`current` fills.
+
+        ``only``: this subscription and no other; ``files``: shares the files with the workers; ``sources``: the streams
+        that messages come from, on which no correlation may publish.
+        """
         self._store = store
         self._only = only
+        self._sources = frozenset(sources)
         self._lock = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)  # earlier runs'; nobody else can be using them
         folder.mkdir(parents=True)
@@ -134,6 +145,7 @@ class LiveSet:
                 for shard in self._shards:
                     shard.publish()
             self._version = version
+            self._pause_inadmissible()
         elif self._store.version != self._version:
             try:
                 changes = self._store.changes(self._version)
@@ -153,6 +165,27 @@ class LiveSet:
                 shard.change(removed[shard.number], added[shard.number])
                 shard.publish()
             self._version = changes.version
+            if any(record.kind == "correlate" for record in changes.added):
+                self._pause_inadmissible()
+
+    def _pause_inadmissible(self) -> None:
+        """Leave out and pause the correlations whose PUBLISH must not be: one of them would stop the run for all."""
+        publishing: dict[str | int, Correlation] = {
+            id: parse_correlation(one.query, one.namespaces, one.default_namespace)
+            for id, one in sorted(self.correlations.items(), key=lambda item: (item[1].version, item[0]))
+            if "PUBLISH" in one.query.upper()
+        }
+        refused = inadmissible(publishing, self._sources)
+        if not refused:
+            return
+        self.correlations = {id: one for id, one in self.correlations.items() if id not in refused}
+        for id, error in refused.items():
+            reason = f"{error.code}: {error.text}"
+            log.warning("warning: the subscription %r is paused: %s; %s", id, reason, error.hint)
+            try:
+                self._store.pause_failing(str(id), reason, self._version)
+            except TwigcastError as unreachable:  # It stays left out.
+                log.warning("the subscription %r cannot be paused now: %s", id, unreachable.text)
 
     def _afresh(self) -> None:
         """All anew: what has changed is no longer known. The engines in use stay until the new ones are there."""

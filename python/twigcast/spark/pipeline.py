@@ -190,7 +190,8 @@ class Run:
             self.watch.on_stage("loading subscriptions")
             files = files_of(spark.sparkContext)
             limits = settings.limits.limits()
-            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=limits, files=files)
+            sources = self.settings.streams
+            self.live = LiveSet(store, state.snapshots, shards=self.shards, limits=limits, files=files, sources=sources)
             with coming(spark, self.live.first_base if len(store) >= MANY else None):
                 self.live.current()  # now, so that what is wrong with the store is known before anything runs
             if not self.live.active:

@@ -11,8 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from twigcast.correlate.streams import check_streams
+from twigcast.correlation import Correlation
 from twigcast.errors import OptionError
 from twigcast.lang.kinds import kind_of
+from twigcast.lang.xscl import parse_correlation
 from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import HISTORY, Database, Writer, now
@@ -356,7 +359,27 @@ class Store:
         self._checker.one(record, allow_never=allow_never)
         if record.stream is not None and not allow_never:
             check_against(self.publishers(), record)
+        if record.kind == "correlate":
+            self._check_cycles(record)
         return record
+
+    def _check_cycles(self, record: SubscriptionRecord) -> None:
+        """Raise QueryError if what active correlations publish would come back to them with this one."""
+        parsed = parse_correlation(record.query, record.namespaces, record.default_namespace)
+        if parsed.publish is None:
+            return
+        query = select(tables.subscriptions).where(
+            _SUBSCRIPTIONS.kind == "correlate",
+            _SUBSCRIPTIONS.state == "active",
+            _SUBSCRIPTIONS.query.icontains("PUBLISH"),
+            _SUBSCRIPTIONS.id != record.id,
+        )
+        with self.database.reading() as connection:
+            others = [from_row(row) for row in connection.execute(query)]
+        publishing: dict[str | int, Correlation] = {
+            one.id: parse_correlation(one.query, one.namespaces, one.default_namespace) for one in others
+        }
+        check_streams({**publishing, record.id: parsed}, record.query)
 
     def _put(self, writer: Writer, record: SubscriptionRecord, op: str) -> SubscriptionRecord:
         stored = record._replace(version=writer.version)
