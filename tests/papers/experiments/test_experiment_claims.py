@@ -36,6 +36,14 @@ def test_the_spread_of_a_ratio_is_what_both_spreads_allow() -> None:
     assert SLOW.over(FAST) == Spread(3.0, 2.0 / 1.2, 4.0 / 0.9)
 
 
+def test_ratios_and_sums_of_the_same_rounds_are_taken_round_by_round() -> None:
+    quick, slow = measure_rows({"x": iter([[1.0, 2.0], [3.0, 6.3], [2.0, 4.0]]).__next__}, 3)["x"]
+    assert slow.over(quick) == Spread(2.0, 2.0, 2.1), "the second round was slow for both"
+    assert slow + quick == Spread(6.0, 3.0, 9.3)
+    again = measure_rows({"x": iter([[1.0], [3.0], [2.0]]).__next__}, 3)["x"][0]
+    assert again.over(quick) == Spread(1.0, 1.0 / 3.0, 3.0), "of other rounds only the bounds are known"
+
+
 def test_every_setting_is_measured_once_per_round() -> None:
     assert ROUNDS >= 5
     order: list[str] = []

@@ -1,7 +1,7 @@
 """Claims of a paper, checked against what was measured.
 
-A claim about times is decided with the spreads of the measurements: it holds, or does not hold, only if every value
-within the spreads says so. Otherwise it is not decided.
+A claim about times is decided with the spread of a ratio: it holds, or does not hold, only if every value within the
+spread says so. Otherwise it is not decided.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
 
@@ -20,26 +20,43 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of several runs, and their least and greatest value."""
+    """The median of several runs, and their least and greatest value.
+
+    ``runs`` has the runs by round, if they are known, and ``rounds`` identifies the rounds. Two spreads of the same
+    rounds are added and divided round by round, so that a slow round, which slows both, does not blur the result.
+    """
 
     median: float
     low: float
     high: float
+    runs: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    rounds: object = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{number(self.median)} ({number(self.low)}–{number(self.high)})"
 
     def __add__(self, other: Spread) -> Spread:
+        if self._is_paired_with(other):
+            return spread([a + b for a, b in zip(self.runs, other.runs, strict=True)], self.rounds)
         return Spread(self.median + other.median, self.low + other.low, self.high + other.high)
 
     def over(self, other: Spread) -> Spread:
-        """Return the ratio to another measurement. Its bounds are the least and the greatest that both allow."""
+        """Return the ratio to another measurement.
+
+        If both come from the same rounds, it is the spread of the rounds' ratios. Otherwise its bounds are the least
+        and the greatest ratio that both spreads allow.
+        """
+        if self._is_paired_with(other):
+            return spread([_divide(a, b) for a, b in zip(self.runs, other.runs, strict=True)], self.rounds)
         return Spread(_divide(self.median, other.median), _divide(self.low, other.high), _divide(self.high, other.low))
 
+    def _is_paired_with(self, other: Spread) -> bool:
+        return self.rounds is not None and self.rounds is other.rounds
 
-def spread(runs: Sequence[float]) -> Spread:
-    """Return the median, the least and the greatest of some runs."""
-    return Spread(median(runs), min(runs), max(runs))
+
+def spread(runs: Sequence[float], rounds: object = None) -> Spread:
+    """Return the median, the least and the greatest of some runs. ``rounds`` identifies the rounds they belong to."""
+    return Spread(median(runs), min(runs), max(runs), tuple(runs), rounds)
 
 
 def measure(
@@ -71,7 +88,8 @@ def measure_rows(
         gc.unfreeze()
         if enabled:
             gc.enable()
-    return {key: [spread(column) for column in zip(*rows, strict=True)] for key, rows in runs.items()}
+    same = object()
+    return {key: [spread(column, same) for column in zip(*rows, strict=True)] for key, rows in runs.items()}
 
 
 def number(value: float) -> str:

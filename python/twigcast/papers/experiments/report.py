@@ -86,8 +86,9 @@ class Report:
 
 METHOD = """\
 A measured cell is the median of the runs with their least and greatest value: `12.3 (11.9–13.0)`. Every setting of a
-table is measured once per round, and there are {rounds} rounds. A claim of the paper is decided with these spreads: a
-difference within them is *not decided*."""
+table is measured once per round, and there are {rounds} rounds. The ratio of two settings of a table is taken round by
+round, because a slow moment of the machine slows both. A claim of the paper holds, or does not hold, if all rounds say
+so; otherwise it is *not decided*."""
 
 
 def machine() -> str:
