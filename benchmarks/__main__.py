@@ -28,6 +28,7 @@ BENCHMARKS = {
     "joins": "joins.lines",
     "join-stage": "join_stage.lines",
     "large": "large.lines",
+    "preparing": "large.preparing",
     "pipeline": "pipeline.pipeline",
     "chunking": "chunking.lines",
     "starting": "starting.lines",

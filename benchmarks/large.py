@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.timing import Line
-from twigcast import _kernel
+from benchmarks.timing import Line, seconds
+from twigcast import Limits, _kernel
+from twigcast.chunk.pieces import Compiled
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.run import Options, match
 from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import blocks
-from twigcast.engine import Subscription
+from twigcast.engine import Engine, Subscription
 
 SIZE = int(os.environ.get("TWIGCAST_LARGE_MB", "200")) << 20
 WORDS = ["alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "yew", "ash"]
@@ -160,6 +161,23 @@ def lines(quick: bool) -> Iterator[Line]:
         yield Line(
             "large", "peak memory", peak(path, folder, subscribed), "MB", 500, note="twigcast chunk match, 2 jobs"
         )
+
+
+def preparing(quick: bool) -> Iterator[Line]:
+    """All that happens before the first byte of a document, against ``add_many`` of the same subscriptions."""
+    count = 20_000 if quick else 100_000
+    subscribed = subscriptions(count, items=count)
+    best: dict[str, float] = {}
+    for _ in range(5):
+        for name, run in (
+            ("add_many", lambda: Engine().add_many(subscribed)),
+            ("prepare", lambda: Compiled(prepare(subscribed, chunks=4), Limits())),
+        ):
+            best[name] = min(best.get(name, 1e9), seconds(run))
+    each = {name: took / count * 1e6 for name, took in best.items()}
+    note = f"{each['prepare']:.1f} µs a subscription, add_many {each['add_many']:.1f} µs"
+    ratio = best["prepare"] / best["add_many"]
+    yield Line("large", f"preparing {count:,} subscriptions : add_many", ratio, "times", 2, note=note)
 
 
 def peak(path: str, folder: str, subscribed: list[Subscription]) -> float:

@@ -55,8 +55,12 @@ class History:
             return
         if self.tag is not None and len(subscriptions) <= MAX_BATCH:
             self._record(len(subscriptions), _line([as_dict(s) for s in subscriptions]))
-            return
-        self.version += len(subscriptions)
+        else:
+            self.advanced(len(subscriptions))
+
+    def advanced(self, count: int) -> None:
+        """Count changes that are not recorded: there is no base any more."""
+        self.version += count
         self.tag = None
         self._forget()
 

@@ -66,6 +66,8 @@ from twigcast.transform.templates import Prepared, Templates
 _LOG = logging.getLogger(__name__)
 
 Order = Literal["ascending", "any"]
+Alike = tuple[Template, Sequence[SubscriptionId], Sequence[str]]
+"""Filters of one shape without results: their ids, and all literals of the first, of the second, and so on."""
 # The place of a transform among the filters.
 NEVER = Template(Plan((NOWHERE,), None, ()), (), kept=True)
 
@@ -231,11 +233,14 @@ class Engine:
             self._next_id += 1
         return self._next_id
 
-    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
-        """Add all of them or, if one cannot be accepted, none."""
+    def add_many(self, subscriptions: Iterable[Subscription], alike: Sequence[Alike] = ()) -> None:
+        """Add all of them or, if one cannot be accepted, none. ``alike``: those of shapes that ``learn`` gave."""
         subscriptions = subscriptions_of(subscriptions)
         with self._lock:
-            self._check_ids([s.id for s in subscriptions])
+            ids = [s.id for s in subscriptions]
+            for _, some, _ in alike:
+                ids += some
+            self._check_ids(ids)
             register = self._register
             residuals, transforms, wanting = [], [], []
             try:
@@ -256,7 +261,10 @@ class Engine:
                     if residual is not None:
                         check(residual)
                         residuals.append((i, residual, selecting(residual, s.result)))
-                numbers = register.flush(len(subscriptions))
+                at = len(subscriptions)
+                for template, some, literals in alike:
+                    register.queue_alike(range(at, at := at + len(some)), template, literals)
+                numbers = register.flush(len(ids))
             except BaseException:
                 register.clear()
                 raise
@@ -265,8 +273,11 @@ class Engine:
             self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
-            self._enter([s.id for s in subscriptions], numbers)
-            self._history.added(subscriptions)
+            self._enter(ids, numbers)
+            if alike:
+                self._history.advanced(len(ids))
+            else:
+                self._history.added(subscriptions)
 
     def _want(self, number: int, s: Subscription) -> None:
         """What a subscription from a snapshot selects."""
@@ -313,16 +324,33 @@ class Engine:
         self._transforming[number] = s
         self._deliveries().add(number, prepared, deliver_empty=s.deliver_empty)
 
-    def check(self, s: Subscription) -> None:
-        """Raise what ``add`` would raise for its query."""
-        subscriptions_of([s])
+    def learn(self, s: Subscription, constants: set[int]) -> Template | None:
+        """Return the shape of a filter, for ``add_many``; None if some of these literals are more than constants."""
+        with self._lock:
+            template = self._split(s)[0]
+            if not template.kept:  # a shape is learnt the second time that it is seen
+                template = self._split(s)[0]
+            if template.slots is None or not constants <= {i for i, _ in template.slots}:
+                return None
+            try:
+                self._register.prepare(template)
+            except NotEncodable:
+                return None
+            return template
+
+    def check(self, s: Subscription) -> tuple[Template, Sequence[str]] | None:
+        """Raise what ``add`` would raise for its query. Return the shape and the literals of a filter."""
+        if not isinstance(s, Subscription):
+            subscriptions_of([s])
         if self._is_transform(s):
             self._transform(s)
-            return
-        residual = self._split(s)[0].plan.residual
+            return None
+        template, literals = self._split(s)
+        residual = template.plan.residual
         if residual is not None:
             check(residual)
             selecting(residual, s.result)
+        return template, literals
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
         if s.deliver_empty is not False:

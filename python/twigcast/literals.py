@@ -50,3 +50,18 @@ def with_sentinels(parts: list[str], indexes: list[int]) -> str:
     for i in indexes:
         changed[2 * i + 1] = sentinel(i, number=parts[2 * i + 1][0] not in "\"'")
     return "".join(changed)
+
+
+_SENTINEL = re.compile(r"""(["']\ue000[0-9]+\ue001["']|\b7000[0-9]{6}\.5\b)""")
+
+
+def split_at_sentinels(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the pieces of a text between its sentinels, and which literals these stand for."""
+    parts = _SENTINEL.split(text)
+    found = [literal_of(one[1:-1] if one[0] in "\"'" else float(one)) for one in parts[1::2]]
+    return tuple(parts[::2]), tuple([one[0] for one in found if one is not None])
+
+
+def is_sentinel(literal: str) -> bool:
+    """Return whether a literal of a text is a sentinel."""
+    return _SENTINEL.fullmatch(literal) is not None

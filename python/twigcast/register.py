@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from twigcast import _kernel
 from twigcast.plan.codes import StepCodes
@@ -75,7 +75,7 @@ class Register:
             filling[0].append(index)
             filling[1].extend(literals)
         elif template.slots is not None:
-            self._prepare(template)
+            self.prepare(template)
             self._filling[template] = [index], list(literals)
         else:
             self._queue(index, template)
@@ -84,13 +84,19 @@ class Register:
             row = selector.constants(template.constants(literals))
             self._wants.append((index, result == "fragments", number, row))
 
+    def queue_alike(self, indexes: Iterable[int], template: Template, literals: Iterable[str]) -> None:
+        """Queue subscriptions of a prepared template; ``literals`` has those of the first, then of the next."""
+        filling = self._filling.setdefault(template, ([], []))
+        filling[0].extend(indexes)
+        filling[1].extend(literals)
+
     def want(self, number: int, template: Template, literals: Sequence[str], result: str) -> None:
         """What a subscription selects that the kernel has already."""
         known, selector = self._selector(template)
         self.kernel.want(number, result == "fragments", known, selector.constants(template.constants(literals)))
 
-    def _prepare(self, template: Template) -> None:
-        """Finds out now what ``flush`` needs, for that must not fail."""
+    def prepare(self, template: Template) -> None:
+        """Find out what ``flush`` needs, which must not fail. Raises NotEncodable."""
         if template.plan.program is None:
             self._ways(template)
         else:

@@ -29,7 +29,7 @@ FIGURE_4 = b"""
 
 
 def expressions(query: str, dtd: bytes | None = FIGURE_4) -> list[str]:
-    return [one.subscription.query for one in _scheme(query, dtd).potpourri.expressions]
+    return [one.query for one in _scheme(query, dtd).potpourri.subscriptions]
 
 
 def _scheme(query: str, dtd: bytes | None = FIGURE_4) -> Scheme:

@@ -101,11 +101,11 @@ def check_pieces(seed: int) -> None:
     random = Random(seed)
     subscribed = subscriptions(Queries(random, NAMES, "a", steady=True), 12, results=False)
     scheme = prepare(subscribed, chunks=0, namespaces=NAMESPACES)
-    expressions = [one for one in scheme.potpourri.expressions if one.unit is not None]
+    groups = [one for one in scheme.potpourri.groups if one.shape.unit is not None]
     engine = Engine()
-    engine.add_many(one.subscription for one in expressions)
+    engine.add_many(one for group in groups for one in group.subscriptions)
     xml = document(random)
-    units = [unit for one in expressions for unit in one.unit or ()]
+    units = [unit for group in groups for unit in group.shape.unit or ()]
     found = {id for piece in pieces(units, xml, random) for id in engine.match(piece)}
     assert sorted(found) == engine.match(xml), xml
 
@@ -130,9 +130,9 @@ def check_units(seed: int) -> None:
             numbers, error = made.engine.match_units(pa.array([text], pa.large_binary()), units, 0, untried)
             assert error is None
             failures: list[Failure] = []
-            found = {made.expressions[n].number for n in numbers}
+            found = {made.expressions[n] for n in numbers}
             whole = set(made.engine.match(text, failures=failures))
-            undecided = {one.id for one in failures} | {made.expressions[n].number for n, _ in untried}
+            undecided = {one.id for one in failures} | {made.expressions[n] for n, _ in untried}
             assert found - undecided == whole - undecided, text
 
 

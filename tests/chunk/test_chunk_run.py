@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -22,6 +23,7 @@ from twigcast.chunk.source import SourceError, blocks
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import MessageError, OptionError
 from twigcast.limits import Limits
+from twigcast.literals import LITERAL
 from twigcast.results import Selected
 
 SEEDS = st.integers(0, 2**32)
@@ -72,6 +74,11 @@ def dressed(random: Random, xml: bytes) -> bytes:
     return xml
 
 
+def other(random: Random, literal: str) -> str:
+    """Another literal of the same kind."""
+    return f"{literal[0]}{random.choice('123xyz')}{literal[0]}" if literal[0] in "\"'" else random.choice("123")
+
+
 def check(seed: int, *, results: bool) -> None:
     random = Random(seed)
     subs = subscriptions(Queries(random, NAMES, "a", steady=random.random() < 0.8), 8, results=results)
@@ -93,6 +100,33 @@ def check(seed: int, *, results: bool) -> None:
 @settings(max_examples=40, deadline=None)
 def test_matches_are_those_of_the_document_in_one_piece(seed: int) -> None:
     check(seed, results=False)
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_subscriptions_of_known_shapes_are_taken_apart_as_the_first_was(seed: int) -> None:
+    random = Random(seed)
+    subs = []
+    for one in subscriptions(Queries(random, NAMES, "a", steady=True), 4, results=False):
+        for _ in range(6):
+            subs.append(replace(one, id=len(subs), query=LITERAL.sub(lambda found: other(random, found[0]), one.query)))
+    xml = document(random)
+    scheme = prepare(subs, namespaces=NAMESPACES, chunks=random.randint(0, 3))
+    for batch in (1, 100):
+        report = run(scheme, xml, batch_bytes=batch, block=64)
+        assert canonical(report.answers) == canonical(unchunked(subs, xml)), (seed, batch)
+
+
+def test_expressions_of_one_shape_share_all_but_their_constants() -> None:
+    subs = [Subscription(i, f'/db[h = "{i % 2}"]/r[a = -{i} and position() > 1]/b') for i in range(7)]
+    subs += [Subscription(f"{one.id}", one.query) for one in subs]
+    scheme = prepare(subs, chunks=0)
+    groups = [group for chunk in scheme.fragments for group in chunk.groups if len(group.rows) > 1]
+    assert sorted(len(group.rows) for group in groups) == [2, 7]
+    texts = {one.query for one in scheme.potpourri.subscriptions}
+    assert '/db/h[. = "1"]' in texts and "/db/r[a = -3 and position() >= 2]/b" in texts
+    xml = b"<db><h>1</h><r/><r><a>-5</a><b/></r><r><a>-4</a><b/></r></db>"
+    assert [one.id for one in run(scheme, xml).answers] == [5, "5"]
 
 
 @given(SEEDS)

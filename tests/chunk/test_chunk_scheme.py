@@ -33,7 +33,7 @@ def shown(chunk: Chunk) -> tuple[str, list[str], list[str]]:
     return (
         path_text(chunk.prefix),
         [str(keep) for keep in chunk.filters],
-        [one.subscription.query for one in chunk.expressions],
+        [one.query for one in chunk.subscriptions],
     )
 
 
@@ -57,7 +57,7 @@ def test_a_value_test_keeps_all_that_is_in_the_filter_node() -> None:
 def test_what_looks_beside_goes_higher_up_where_chunks_are_cut_into_batches() -> None:
     made = scheme(1, "/a/b[c]/d/e", "/a/b/d/e", "/a/b[@x]/d/e", beside="potpourri")
     assert shown(made.chunks[0]) == ("/a/b", [], ["/a/b[c]/d/e", "/a/b/d/e", "/a/b[@x]/d/e"])
-    assert made.chunks[0].batchable and not made.potpourri.expressions
+    assert made.chunks[0].batchable and not made.potpourri.groups
 
 
 def test_and_to_the_potpourri_where_no_chunk_is_higher_up() -> None:
@@ -143,10 +143,10 @@ def test_what_takes_the_whole_document(query: str) -> None:
     ],
 )
 def test_what_must_not_be_cut(query: str, unit: list[str] | None) -> None:
-    expression = scheme(0, query).potpourri.expressions[0]
+    expression = scheme(0, query).potpourri.groups[0].shape
     assert (None if expression.unit is None else [str(one) for one in expression.unit]) == unit
     if unit:
-        assert scheme(0, query, result="nodes").potpourri.expressions[0].unit is None
+        assert scheme(0, query, result="nodes").potpourri.groups[0].shape.unit is None
 
 
 def test_incremental_is_the_same_as_anew() -> None:
@@ -244,7 +244,7 @@ def test_a3_prefixes_and_cardinalities(count: int) -> None:
     for chunks in range(2, 7):
         made = preparer.scheme(chunks)
         assert [path_text(one.prefix) for one in made.chunks] == ejb_prefixes(chunks)
-        assert not made.potpourri.expressions
+        assert not made.potpourri.groups
         assert sum(one.weight for one in made.chunks) == count
     for fragment, chunk in zip(fragments(made, xml), made.chunks, strict=True):
         elements = len(etree.fromstring(fragment.xml).xpath(f"{path_text(chunk.prefix)}/descendant-or-self::*"))
@@ -267,7 +267,7 @@ def test_a1_proportions() -> None:
             made = preparer.scheme(chunks)
             taken = set(workload.SIZES) - set(potpourri[: 5 - chunks])
             assert {path_text(one.prefix) for one in made.chunks} == {f"/db/{kind}" for kind in taken}
-            assert bool(made.potpourri.expressions) == (chunks < 5)
+            assert bool(made.potpourri.groups) == (chunks < 5)
             kept = {keep.steps[1].local for keep in made.potpourri.filters}
             assert kept == set(potpourri[: 5 - chunks])
     sizes = {path_text(made.chunks[one.chunk - 1].prefix)[4:]: len(one.xml) for one in fragments(made, xml)}

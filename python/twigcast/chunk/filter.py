@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import NamedTuple, Protocol, TypeAlias
 
 from twigcast import libxml2
-from twigcast.chunk.formula import holds
-from twigcast.chunk.scheme import Answer, Chunk, Fragment, Scheme
-from twigcast.engine import Engine, Subscription
+from twigcast.chunk.scheme import Answer, Chunk, Fragment, Group, Scheme
+from twigcast.engine import Alike, Engine, Subscription
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.failures import FATAL, Failed, Failure
 from twigcast.lang import ast
@@ -19,11 +19,15 @@ from twigcast.lang.flwr import is_transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
+from twigcast.literals import is_sentinel, taken_apart, with_sentinels
 from twigcast.pattern import Residual
 from twigcast.residual import check
 from twigcast.results import Selected
 from twigcast.selecting import Selecting, Tree, select
 from twigcast.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
+
+# Expressions of one shape that are worth learning it.
+_FEW = 3
 
 ENGINES = ("twigcast", "lxml")
 
@@ -89,12 +93,10 @@ class Ids:
 
 
 class Twigcast:
-    """Our own engine. What selects XML has a twin that selects the nodes' ids, for the order of the results."""
+    """Evaluates the expressions of a chunk with an ``Engine``."""
 
     def __init__(self, chunk: Chunk, limits: Limits) -> None:
-        expressions = [one.subscription for one in chunk.expressions]
-        twins = [replace(s, id=_twin(s.id), result="nodes") for s in expressions if s.result == "fragments"]
-        self._engine, problems = engine_of([*expressions, *twins], limits)
+        self._engine, problems = engine_of(chunk.groups, limits)
         self._refused = [_refused(id, reason) for id, reason in problems.items()]
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
@@ -112,23 +114,59 @@ class Twigcast:
         return made
 
 
-def engine_of(expressions: Sequence[Subscription], limits: Limits) -> tuple[Engine, dict[int, Reason]]:
+def engine_of(groups: Iterable[Group], limits: Limits) -> tuple[Engine, dict[int, Reason]]:
     """Return an engine with the expressions, and why those that it cannot take are not in it.
 
-    An expression is longer than the query that it is a part of where it has to name the way to its chunk.
+    An expression that selects XML is registered twice, the second time for node ids, so that ``Merge`` can restore
+    document order. An expression is longer than the query that it is a part of where it has to name the way to its
+    chunk, so that the engine may refuse it.
     """
     engine = Engine(limits=limits)
+    alike: list[Alike] = []
+    rest: list[Subscription] = []
+    for group in groups:
+        learnt = _learn(engine, group)
+        if learnt is not None:
+            alike.append(learnt)
+        else:
+            rest += group.subscriptions
+    rest += [replace(s, id=_twin(s.id), result="nodes") for s in rest if s.result == "fragments"]
     problems: dict[int, Reason] = {}
     try:
-        engine.add_many(expressions)
+        engine.add_many(rest, alike)
     except TwigcastError:
-        engine = Engine(limits=limits)
-        for one in expressions:
+        for s in rest:
             try:
-                engine.add_many([one])
+                engine.check(s)
             except TwigcastError as error:
-                problems[int(one.id)] = error.code, error.text
+                problems[int(s.id)] = error.code, error.text
+        engine.add_many([s for s in rest if s.id not in problems], alike)
     return engine, problems
+
+
+def _learn(engine: Engine, group: Group) -> Alike | None:
+    """Return the expressions of a group as the engine takes them at once; None if it has to read each."""
+    texts = group.shape.texts
+    if len(group.rows) < _FEW or len(texts) == 1 or group.shape.like.result != "match":
+        return None
+    first = next(iter(group.rows))
+    parts = [""] * (2 * len(texts) - 1)
+    parts[::2], parts[1::2] = texts, first
+    # All literals of the text, and which of them are constants of the shape.
+    every = taken_apart(with_sentinels(parts, list(range(len(first)))))[1]
+    constants = [at for at, text in enumerate(every) if is_sentinel(text)]
+    try:
+        template = engine.learn(replace(group.shape.like, query="".join(parts)), set(constants))
+    except TwigcastError:
+        return None
+    if template is None or len(constants) != len(first):
+        return None
+    literals: Iterable[str] = chain.from_iterable(group.rows)
+    if len(every) != len(constants):
+        columns = iter(zip(*group.rows, strict=True))
+        filled = [next(columns) if is_sentinel(text) else repeat(text) for text in every]
+        literals = chain.from_iterable(zip(*filled, strict=False))
+    return template, list(group.rows.values()), list(literals)
 
 
 def refused(failure: Failure) -> Outcome:
@@ -150,7 +188,7 @@ class Lxml:
 
     def __init__(self, chunk: Chunk, limits: Limits) -> None:
         self._limits = limits
-        expressions = [one.subscription for one in chunk.expressions]
+        expressions = chunk.subscriptions
         own = [s for s in expressions if is_transform(s.query) or s.result == "fragments"]
         self._own = Engine(limits=limits) if own else None
         if self._own is not None:
@@ -267,22 +305,25 @@ class Merge:
     def answers(self) -> list[Selected]:
         """Return those of the subscriptions that match, in their order, within the budget of the document. What they
         select is in document order."""
-        every = [self._answer(one) for one in self._scheme.answers if holds(one.matches, self._found.__contains__)]
+        every = [self._answer(one) for one in self._scheme.answers if one.holds(one.shape.matches, self._found)]
         results: list[tuple[int, Result]] = [
             (at, (one.nodes, one.fragments, one.complete, one.payload, one.reason)) for at, one in enumerate(every)
         ]
         return [Selected(every[at].id, *result) for at, result in within_budget(results, self._limits)]
 
     def _answer(self, answer: Answer) -> Selected:
-        if answer.taken is not None and self._found[answer.taken].nodes is None:
-            taken = self._found[answer.taken]
+        shape = answer.shape
+        taken = self._found[answer.numbers[0]] if shape.taken else None
+        if taken is not None and taken.nodes is None:
             return Selected(answer.id, None, None, taken.complete, taken.payload, taken.missing)
-        if answer.result == "match":
+        if shape.result == "match":
             return Selected(answer.id)
         together: dict[int, bytes | None] = {}
         ends: list[tuple[int, str | None]] = []
-        expressions = [one.nodes for one in answer.parts if holds(one.guard, self._found.__contains__)]
-        for number in expressions if answer.taken is None else [answer.taken]:
+        numbers = answer.numbers
+        if not shape.taken:
+            numbers = [answer.numbers[one.nodes] for one in shape.parts if answer.holds(one.guard, self._found)]
+        for number in numbers:
             gathered = self._gathered.get(number)
             if gathered is not None:
                 together.update(gathered.nodes)
@@ -297,7 +338,7 @@ class Merge:
         if len(few) < len(known):
             missing = RESULT_NODES
         complete = end is None and len(few) == len(known)
-        if answer.result == "nodes":
+        if answer.shape.result == "nodes":
             return Selected(answer.id, few, None, complete, reason=missing)
         given: list[bytes] = []
         size = 0

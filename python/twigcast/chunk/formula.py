@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -70,6 +70,32 @@ def holds(formula: Formula, found: Callable[[int], bool]) -> bool:
             return any(holds(term, found) for term in terms)
         case Never(term):
             return not holds(term, found)
+
+
+def certain(formula: Formula, found: Callable[[int], bool]) -> bool:
+    """Return whether a formula holds whatever may be found yet."""
+    match formula:
+        case Found(number):
+            return found(number)
+        case All(terms):
+            return all(certain(term, found) for term in terms)
+        case Any(terms):
+            return any(certain(term, found) for term in terms)
+        case Never():
+            return False
+
+
+def renumbered(formula: Formula, new: Mapping[int, int]) -> Formula:
+    """Return the formula with other numbers: ``new[i]`` for i."""
+    match formula:
+        case Found(number):
+            return Found(new[number])
+        case All(terms):
+            return All(tuple(renumbered(term, new) for term in terms))
+        case Any(terms):
+            return Any(tuple(renumbered(term, new) for term in terms))
+        case Never(term):
+            return Never(renumbered(term, new))
 
 
 def numbers(formula: Formula) -> Iterator[int]:

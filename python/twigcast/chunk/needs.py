@@ -143,8 +143,10 @@ def beside(twig: Twig, depth: int) -> tuple[Keep, ...]:
 
 
 def reduced(found: Iterator[Keep] | list[Keep]) -> tuple[Keep, ...]:
-    """Each once, in order, and none that another one says more than."""
+    """Remove duplicates, and keeps that a whole-subtree keep already covers."""
     kept = dict.fromkeys(found)
+    if len(kept) == 1:
+        return tuple(kept)
     full = {one.steps for one in kept if one.subtree}
     return tuple(sorted((one for one in kept if one.subtree or one.steps not in full), key=str))
 

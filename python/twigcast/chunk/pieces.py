@@ -22,7 +22,7 @@ import pyarrow as pa
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
 from twigcast.chunk.filter import engine_of
-from twigcast.chunk.scheme import Expression, Keep, Scheme
+from twigcast.chunk.scheme import Group, Keep, Scheme
 from twigcast.engine import SubscriptionId
 from twigcast.errors import MessageError
 from twigcast.failures import Failed
@@ -38,16 +38,16 @@ _Result = tuple[set[int], MessageError | None, list[Failed]]
 """What has been found, why the piece cannot be read, and the expressions that could not be evaluated."""
 
 
-def piecewise(scheme: Scheme) -> list[tuple[Expression, tuple[Keep, ...]]]:
+def piecewise(scheme: Scheme) -> list[tuple[Group, tuple[Keep, ...]]]:
     """The expressions that pieces decide, and the elements that must not be cut for their sake."""
-    found: list[tuple[Expression, tuple[Keep, ...]]] = []
-    for chunk in scheme.chunks:
-        if chunk.batchable and len(chunk.prefix) > 1:
-            plain = (one for one in chunk.expressions if one.subscription.result == "match")
-            found += [(one, chunk.keeps if one.unit is None else one.unit) for one in plain]
-    for one in scheme.potpourri.expressions:
-        if one.subscription.result == "match" and one.unit is not None:
-            found.append((one, one.unit))
+    found: list[tuple[Group, tuple[Keep, ...]]] = []
+    for chunk in scheme.fragments:
+        keeps = chunk.keeps if chunk.batchable and len(chunk.prefix) > 1 else None
+        if keeps is not None or not chunk.number:
+            for group in chunk.groups:
+                units = keeps if group.shape.unit is None else group.shape.unit
+                if units is not None and group.shape.like.result == "match":
+                    found.append((group, units))
     return found
 
 
@@ -61,22 +61,29 @@ class Compiled:
 
     def __init__(self, scheme: Scheme, limits: Limits) -> None:
         needed = piecewise(scheme)
-        self.engine, problems = engine_of([one.subscription for one, _ in needed], limits)
-        # An expression that the engine cannot take is left to the fragments, which say so.
-        needed = [(one, units) for one, units in needed if one.number not in problems]
-        self.expressions = [one for one, _ in needed]
+        self.engine, problems = engine_of([group for group, _ in needed], limits)
+        if problems:  # what the engine cannot take is left to the fragments, which say so
+            needed = [one for one in needed if problems.keys().isdisjoint(one[0].rows.values())]
+            self.engine, _ = engine_of([group for group, _ in needed], limits)
+        self.groups = [group for group, _ in needed]
+        numbers = [number for group in self.groups for number in group.rows.values()]
+        self.expressions = numbers.copy()
+        """The numbers of expressions by their numbers in the engine, which are those from 0 on."""
+        for number, at in zip(numbers, self.engine.numbers(numbers), strict=True):
+            self.expressions[at] = number
         self.limits = limits
         self.parted: dict[int, list[int]] = {}
         """By the number of a unit: the expressions that are not decided by pieces that part it,"""
         self.unsound: dict[int, list[int]] = {}
         """and those that may not even hold if they hold for such a piece."""
-        numbers: dict[Keep, int] = {keep: i for i, keep in enumerate(dict.fromkeys(_prefixes(scheme)))}
-        for one, units in needed:
+        places: dict[Keep, int] = {keep: i for i, keep in enumerate(dict.fromkeys(_prefixes(scheme)))}
+        for group, units in needed:
+            some, whole = group.rows.values(), group.shape.whole
             for unit in units:
-                self.parted.setdefault(numbers.setdefault(unit, len(numbers)), []).append(one.number)
-            for unit in units if one.whole is None else one.whole if units else ():
-                self.unsound.setdefault(numbers.setdefault(unit, len(numbers)), []).append(one.number)
-        self.units = [steps(unit) for unit in numbers]
+                self.parted.setdefault(places.setdefault(unit, len(places)), []).extend(some)
+            for unit in units if whole is None else whole if units else ():
+                self.unsound.setdefault(places.setdefault(unit, len(places)), []).extend(some)
+        self.units = [steps(unit) for unit in places]
         self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
 
     def kernel(self) -> _kernel.Engine:
@@ -98,7 +105,7 @@ class _Wanted:
     def __init__(self, made: Compiled) -> None:
         self._engine = made.engine
         self._steps = made.units
-        self._numbers = [one.number for one in made.expressions]
+        self._numbers = made.expressions
         self._places = {number: place for place, number in enumerate(self._numbers)}
         self._gone: list[int] = []
         self._use(made.kernel())
@@ -182,7 +189,7 @@ class Pieces:
         self._made = made
         self._parted: set[int] = set()
         self._unsound: frozenset[int] = frozenset()
-        self._remaining = {one.number for one in made.expressions}
+        self._remaining = set(made.expressions)
         self._pool = pool
         self._most = 2 * jobs if pool else 0
         target = max(1, min(piece_bytes, limits.max_bytes // 4))

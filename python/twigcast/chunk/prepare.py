@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
 
 from twigcast.chunk.expressions import Atom, Splitter, Whole, selections
-from twigcast.chunk.formula import NO, Found
+from twigcast.chunk.formula import NO, Found, numbers, renumbered
 from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit, whole
-from twigcast.chunk.scheme import Answer, Chunk, Expression, Keep, Notice, Part, Path, Scheme
+from twigcast.chunk.scheme import (
+    Answers,
+    AnswerShape,
+    Chunk,
+    ExpressionShape,
+    Group,
+    Keep,
+    Notice,
+    Part,
+    Path,
+    Rows,
+    Scheme,
+)
 from twigcast.chunk.text import NoText, Writer
 from twigcast.chunk.tree import QueryTree
 from twigcast.chunk.unfold import nesting
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.errors import OptionError
+from twigcast.literals import LITERAL, split_at_sentinels, with_sentinels
 from twigcast.pattern import Predicate, Twig
 from twigcast.schema import Schema
+from twigcast.shape import Template
 
 BESIDE = ("potpourri", "filters")
 
 
-@dataclass(slots=True)
-class _Entry:
-    """An expression, how many subscriptions use it, and where it may live."""
+class _Split(NamedTuple):
+    """How subscriptions of one shape are taken apart."""
 
-    expression: Expression
-    atom: Atom | None
-    reach: Path = ()
-    keeps: tuple[Keep, ...] | None = None
-    """In the potpourri; None: it takes the document."""
-    uses: int = 0
-
-
-@dataclass(slots=True)
-class _Known:
-    subscription: Subscription
-    answer: Answer
-    notice: Notice | None
-    entries: list[_Entry] = field(default_factory=list)
+    place: int
+    """Among the shapes of answers."""
+    expressions: list[tuple[Rows, tuple[int, ...]]]
+    """The other expressions of the same shape, and which literals of the subscription are the constants of its own."""
 
 
 class Preparer:
@@ -59,47 +65,70 @@ class Preparer:
         self._namespaces = self._check.namespaces
         self._graph = None if schema is None else nesting(schema.graph)
         self._filters = beside == "filters"
-        self._known: dict[SubscriptionId, _Known] = {}
-        self._numbers: dict[Atom, int] = {}
-        self._entries: dict[int, _Entry] = {}
+        # An object for each of very many subscriptions would keep the garbage collector busy: these are mere tuples.
+        self._answers: dict[SubscriptionId, tuple[int, ...]] = {}
+        self._answer_shapes: list[AnswerShape] = []
+        # of templates that come again
+        self._splits: dict[tuple[Template, str], _Split] = {}
+        self._groups: list[Group] = []
+        self._by_text: dict[tuple[tuple[str, ...], str, frozenset[tuple[str, str]]], Group] = {}
         self._next = 0
-        self._tree = QueryTree()
+        self._removed = False
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._answers)
 
-    def add(self, subscription: Subscription) -> None:
-        """Raises what ``Engine.add`` raises for a query that is none."""
-        if subscription.id in self._known:
-            raise OptionError("duplicate-id", f"there is a subscription {subscription.id!r} already")
-        self._check.check(subscription)
-        known = self._split(subscription)
-        self._known[subscription.id] = known
-        known.entries = [self._entries[number] for number in dict.fromkeys(known.answer.expressions)]
-        for entry in known.entries:
-            entry.uses += 1
-        self._tree.add(entry.reach for entry in known.entries)
+    def add(self, s: Subscription) -> None:
+        """Add a subscription; raises what ``Engine.add`` raises for a malformed query."""
+        if s.id in self._answers:
+            raise OptionError("duplicate-id", f"there is a subscription {s.id!r} already")
+        (place, expressions), literals = self._split(s)
+        row = [place]
+        for rows, own in expressions:
+            constants = tuple([literals[i] for i in own])
+            number = rows.get(constants)
+            if number is None:
+                number = rows[constants] = self._next
+                self._next += 1
+            row.append(number)
+        self._answers[s.id] = tuple(row)
 
     def remove(self, id: SubscriptionId) -> None:
-        known = self._known.pop(id, None)
-        if known is None:
+        """Remove a subscription."""
+        if self._answers.pop(id, None) is None:
             raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
-        self._tree.add((entry.reach for entry in known.entries), -1)
-        for entry in known.entries:
-            entry.uses -= 1
-            if not entry.uses:
-                self._forget(entry)
+        self._removed = True
 
-    def _forget(self, entry: _Entry) -> None:
-        del self._entries[entry.expression.number]
-        if entry.atom is not None:
-            del self._numbers[entry.atom]
+    def _sweep(self) -> None:
+        """Remove expressions that no subscription uses any more."""
+        used = {number for row in self._answers.values() for number in row[1:]}
+        for group in self._groups:
+            for constants in [one for one, number in group.rows.items() if number not in used]:
+                del group.rows[constants]
+        self._removed = False
 
     # -- expressions
 
-    def _split(self, s: Subscription) -> _Known:
-        before = self._next
-        splitter = Splitter(self._graph, self._number)
+    def _split(self, s: Subscription) -> tuple[_Split, Sequence[str]]:
+        """Return how a subscription is taken apart, and its literals."""
+        checked = self._check.check(s)
+        if checked is None:
+            return self._take_apart(s), ()
+        template, literals = checked
+        if not template.kept:
+            return self._take_apart(s), literals
+        key = template, s.result
+        split = self._splits.get(key)
+        if split is None:
+            constants = sorted({i for i, _ in template.slots or ()})
+            query = with_sentinels(LITERAL.split(s.query), constants)
+            split = self._splits[key] = self._take_apart(replace(s, query=query))
+        return split, literals
+
+    def _take_apart(self, s: Subscription) -> _Split:
+        """``s`` may have sentinels in place of constants."""
+        found: dict[Atom, int] = {}
+        splitter = Splitter(self._graph, lambda atom: found.setdefault(atom, len(found)))
         parts: tuple[Part, ...] = ()
         try:
             what = selections(s, self._namespaces)
@@ -107,45 +136,57 @@ class Preparer:
                 matches = splitter.formula(what)
             else:
                 matches, parts = splitter.union(what, s.result)
+            used = {*numbers(matches), *(n for part in parts for n in (part.nodes, *numbers(part.guard)))}
+            groups = [self._group(atom) for atom, number in found.items() if number in used]
         except (Whole, NoText):
-            for number in range(before, self._next):
-                self._forget(self._entries[number])
-            whole = replace(s, id=self._next, namespaces={**self._namespaces, **(s.namespaces or {})})
-            number = self._enter(_Entry(Expression(self._next, whole), None))
-            return _Known(s, Answer(s.id, s.result, Found(number), taken=number), None)
-        answer = Answer(s.id, s.result, matches, parts)
-        used = set(answer.expressions)
-        for number in range(before, self._next):
-            if number not in used:
-                self._forget(self._entries[number])
-        notice = None
-        if matches == NO and splitter.reason is not None:
-            notice = Notice(s.id, splitter.reason.text, splitter.reason.hint)
-        return _Known(s, answer, notice)
+            like = replace(s, namespaces={**self._namespaces, **(s.namespaces or {})})
+            texts, own = split_at_sentinels(s.query)
+            group = self._new_group(ExpressionShape(like, texts))
+            return self._new_split(AnswerShape(s.result, (group.shape,), Found(0), taken=True), [(group, own)])
+        places = {number: place for place, number in enumerate(sorted(used))}
+        answer = AnswerShape(
+            s.result,
+            tuple(group.shape for group, _ in groups),
+            renumbered(matches, places),
+            tuple(Part(renumbered(one.guard, places), places[one.nodes]) for one in parts),
+            reason=splitter.reason if matches == NO else None,
+        )
+        return self._new_split(answer, groups)
 
-    def _number(self, atom: Atom) -> int:
-        number = self._numbers.get(atom)
-        if number is not None:
-            return number
+    def _new_split(self, answer: AnswerShape, groups: list[tuple[Group, tuple[int, ...]]]) -> _Split:
+        self._answer_shapes.append(answer)
+        return _Split(len(self._answer_shapes) - 1, [(group.rows, own) for group, own in groups])
+
+    def _new_group(self, shape: ExpressionShape) -> Group:
+        self._groups.append(Group(shape, {}))
+        return self._groups[-1]
+
+    def _group(self, atom: Atom) -> tuple[Group, tuple[int, ...]]:
+        """Return the expressions of one shape, and which literals of the subscription are the constants of this one."""
         what = atom.what
         writer = Writer()
         text = writer.path(what) if isinstance(what, Twig) else writer.condition(what)
-        prefix = reach(what, filters=self._filters) if isinstance(what, Twig) else ()
+        texts, own = split_at_sentinels(text)
+        key = texts, atom.result, frozenset(writer.prefixes.items())
+        group = self._by_text.get(key)
+        if group is not None:
+            return group, own
+        twig = what if isinstance(what, Twig) else None
         try:
             kept = keeps(what, content=atom.result == "fragments")
         except NeedsDocument:
             kept = None
-        pieces = unit(what) if isinstance(what, Twig) and atom.result == "match" else None
-        sound = whole(what) if isinstance(what, Twig) else None
-        s = Subscription(self._next, text, writer.prefixes or None, result=atom.result)
-        number = self._numbers[atom] = self._enter(_Entry(Expression(self._next, s, pieces, sound), atom, prefix, kept))
-        return number
-
-    def _enter(self, entry: _Entry) -> int:
-        number = self._next
-        self._next += 1
-        self._entries[number] = entry
-        return number
+        shape = ExpressionShape(
+            Subscription(0, text, writer.prefixes or None, result=atom.result),
+            texts,
+            twig,
+            () if twig is None else reach(twig, filters=self._filters),
+            kept,
+            None if twig is None or atom.result != "match" else unit(twig),
+            None if twig is None else whole(twig),
+        )
+        group = self._by_text[key] = self._new_group(shape)
+        return group, own
 
     # -- the scheme
 
@@ -153,41 +194,47 @@ class Preparer:
         """The scheme of this degree: at most so many chunks, and a potpourri."""
         if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 0:
             raise OptionError("bad-chunks", f"the number of chunks is a whole number from 0, not {chunks!r}")
-        prefixes = self._tree.prefixes(chunks)
-        places = {prefix: number for number, prefix in enumerate(prefixes, 1)}
-        inside: list[list[_Entry]] = [[] for _ in range(len(prefixes) + 1)]
-        for entry in self._entries.values():
-            depth = len(entry.reach)
-            while depth and entry.reach[:depth] not in places:
-                depth -= 1
-            inside[places[entry.reach[:depth]] if depth else 0].append(entry)
-        weights = self._weights(inside)
+        if self._removed:
+            self._sweep()
+        counts = Counter(map(itemgetter(0), self._answers.values()))
+        answers = [(self._answer_shapes[place], count) for place, count in counts.items()]
+        tree = QueryTree()
+        for answer, count in answers:
+            tree.add([shape.reach for shape in answer.expressions], count)
+        prefixes = tree.prefixes(chunks)
+        numbered = {prefix: number for number, prefix in enumerate(prefixes, 1)}
+
+        def home(shape: ExpressionShape) -> int:
+            above = (shape.reach[:depth] for depth in range(len(shape.reach), 0, -1))
+            return next((numbered[path] for path in above if path in numbered), 0)
+
+        weights = [0] * (len(prefixes) + 1)
+        for answer, count in answers:
+            for number in set(map(home, answer.expressions)):
+                weights[number] += count
+        inside: list[list[Group]] = [[] for _ in weights]
+        for group in self._groups:
+            if group.rows:
+                inside[home(group.shape)].append(Group(group.shape, group.rows.copy()))
         made = [
-            Chunk(number, prefix, _filters(prefix, inside[number]), _expressions(inside[number]), weights[number])
-            for prefix, number in places.items()
+            Chunk(number, prefix, _filters(prefix, inside[number]), tuple(inside[number]), weights[number])
+            for prefix, number in numbered.items()
         ]
-        kept = [entry.keeps for entry in inside[0]]
+        kept = [group.shape.keeps for group in inside[0]]
         whole = None in kept
         together = () if whole else reduced([one for some in kept for one in some or ()])
-        potpourri = Chunk(0, (), together, _expressions(inside[0]), weights[0], whole)
-        known = self._known.values()
-        notices = tuple(one.notice for one in known if one.notice is not None)
-        return Scheme(tuple(made), potpourri, tuple(one.answer for one in known), notices, self._graph)
-
-    def _weights(self, inside: list[list[_Entry]]) -> list[int]:
-        place = {entry.expression.number: number for number, entries in enumerate(inside) for entry in entries}
-        weights = [0] * len(inside)
-        for known in self._known.values():
-            for number in {place[entry.expression.number] for entry in known.entries}:
-                weights[number] += 1
-        return weights
+        potpourri = Chunk(0, (), together, tuple(inside[0]), weights[0], whole)
+        every = Answers(tuple(self._answer_shapes), self._answers.copy())
+        never = {place: shape.reason for place, shape in enumerate(every.shapes) if shape.reason is not None}
+        notices = [(id, never.get(row[0])) for id, row in self._answers.items()] if never else []
+        found = tuple(Notice(id, why.text, why.hint) for id, why in notices if why is not None)
+        return Scheme(tuple(made), potpourri, every, found, self._graph)
 
 
-def _filters(prefix: Path, entries: list[_Entry]) -> tuple[Keep, ...]:
-    found: list[Keep] = []
-    for entry in entries:
-        if entry.atom is not None and isinstance(entry.atom.what, Twig):
-            found += beside(entry.atom.what, len(prefix))
+def _filters(prefix: Path, groups: list[Group]) -> tuple[Keep, ...]:
+    """Return what a chunk keeps beside the elements at its prefix."""
+    twigs = [group.shape.twig for group in groups if group.shape.twig is not None]
+    found = [one for twig in twigs for one in beside(twig, len(prefix))]
     return reduced([one for one in found if one.subtree or not _on_way(one, prefix)])
 
 
@@ -201,10 +248,6 @@ def _on_way(keep: Keep, prefix: Path) -> bool:
             for step, name in zip(keep.steps, prefix, strict=False)
         )
     )
-
-
-def _expressions(entries: list[_Entry]) -> tuple[Expression, ...]:
-    return tuple(entry.expression for entry in entries)
 
 
 def prepare(

@@ -19,9 +19,8 @@ from itertools import chain
 from twigcast import _kernel
 from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
 from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
-from twigcast.chunk.formula import All, Any, Formula, Found, Never
 from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
-from twigcast.chunk.scheme import Chunk, Fragment, Scheme
+from twigcast.chunk.scheme import Chunk, Fragment, Group, Scheme
 from twigcast.errors import TwigcastError
 from twigcast.failures import FATAL, Failed
 from twigcast.limits import Limits
@@ -91,11 +90,10 @@ class _Run:
         options = self._options
         blocks, plain = _peek(self._guarded(blocks), options)
         made = compiled(self._scheme, options.limits) if options.engine == "twigcast" and plain else None
-        expressions = made.expressions if made is not None else []
-        rest = without(self._scheme, {one.number for one in expressions})
+        rest = self._scheme if made is None else without(self._scheme, made.groups)
         with ExitStack() as stack:
             pieces = chunker = None
-            if made is not None and expressions:
+            if made is not None and made.groups:
                 pieces = self._pieces(made, stack)
             if rest.fragments or rest.graph is not None or pieces is None:  # something has to read the document
                 chunker = self._chunker(rest)
@@ -164,15 +162,15 @@ class _Run:
         self, error: TwigcastError | None, rest: Scheme, chunker: Chunker | None, problems: Mapping[int, Undecided]
     ) -> Report:
         """Of a broken document, or where a fragment is missing, only what the rest of it cannot change is said."""
-        large = [one.number for chunk in (chunker.overfull if chunker else ()) for one in chunk.expressions]
+        large = [number for chunk in (chunker.overfull if chunker else ()) for number in chunk.numbers]
         unknown = {*large, *problems}
         if error is None and not unknown:
             return Report(self._merge.answers())
         most = self._options.max_fragment or self._options.limits.max_bytes
         undecided, sure = [], {}
         for one in self._scheme.answers:
-            missing = next((number for number in one.expressions if number in unknown), None)
-            if certain(one.matches, self._found.__contains__) or (error is None and missing is None):
+            missing = next((number for number in one.numbers if number in unknown), None)
+            if one.is_certain(self._found) or (error is None and missing is None):
                 sure[one.id] = error is None and missing is None
             elif missing is not None:
                 why = problems.get(missing) or Undecided(one.id, "fragment-too-large", too_large(most))
@@ -200,26 +198,14 @@ def known(answer: Selected, *, of_all: bool) -> Selected:
     return replace(answer, complete=False)
 
 
-def certain(formula: Formula, found: Callable[[int], bool]) -> bool:
-    """Whether it holds whatever may be found yet."""
-    match formula:
-        case Found(number):
-            return found(number)
-        case All(terms):
-            return all(certain(term, found) for term in terms)
-        case Any(terms):
-            return any(certain(term, found) for term in terms)
-        case Never():
-            return False
-
-
-def without(scheme: Scheme, numbers: set[int]) -> Scheme:
-    """The scheme without some of its expressions, and without chunks that have none left."""
+def without(scheme: Scheme, groups: list[Group]) -> Scheme:
+    """Return the scheme without some of its expressions, and without chunks that have none left."""
+    gone = set(map(id, groups))
 
     def left(chunk: Chunk) -> Chunk:
-        return replace(chunk, expressions=tuple(e for e in chunk.expressions if e.number not in numbers))
+        return replace(chunk, groups=tuple(group for group in chunk.groups if id(group) not in gone))
 
-    chunks = tuple(chunk for chunk in map(left, scheme.chunks) if chunk.expressions)
+    chunks = tuple(chunk for chunk in map(left, scheme.chunks) if chunk.groups)
     return replace(scheme, chunks=chunks, potpourri=left(scheme.potpourri))
 
 
@@ -229,7 +215,7 @@ class Evaluation:
     def __init__(self, scheme: Scheme, options: Options) -> None:
         self._options = options
         self._order = {number: place for place, number in enumerate(options.first)}
-        self._expressions = {chunk.number: chunk.expressions for chunk in scheme.fragments}
+        self._expressions = {chunk.number: chunk.numbers for chunk in scheme.fragments}
         self._filter = Filter(scheme, engine=options.engine, limits=options.limits)
         self._pool: Executor | None = None
         if options.jobs > 1 and options.engine == "lxml" and scheme.fragments:
@@ -278,9 +264,9 @@ class Evaluation:
         except FATAL:
             raise
         except BaseException as error:  # the fragment cannot be evaluated at all
-            for expression in self._expressions[chunk]:
-                failed = Failed.of(expression.number, error, "internal")
-                self.problems[expression.number] = Undecided(failed.number, failed.code, failed.text)
+            for number in self._expressions[chunk]:
+                failed = Failed.of(number, error, "internal")
+                self.problems[number] = Undecided(failed.number, failed.code, failed.text)
 
 
 _worker: Filter | None = None

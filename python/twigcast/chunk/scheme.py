@@ -14,15 +14,16 @@ All is plain data and pickles: Spark ships it to its workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from twigcast.chunk.formula import Formula, numbers
+from twigcast.chunk.formula import Formula, certain, holds
 from twigcast.engine import Subscription, SubscriptionId
-from twigcast.pattern import Step, test_text
+from twigcast.pattern import Step, Twig, test_text
 from twigcast.schema.graph import ElementGraph
+from twigcast.schema.satisfiable import Impossible
 
 Name = tuple[str, str]
 """Namespace (empty: none) and local name."""
@@ -49,21 +50,51 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
-    """What is evaluated on every fragment of one chunk. It is written as a subscription, with ``number`` as its id;
-    its result says what has to be told.
+class ExpressionShape:
+    """What expressions share that differ in constants only.
 
-    ``unit``: it holds for the document just if it holds for some piece of it, whatever the pieces, as long as they
-    never part what is in an element that ``unit`` finds, and have the tags of all elements around them. None: it takes
-    a fragment of its chunk.
+    ``unit``: such an expression holds for the document just if it holds for some piece of it, whatever the pieces, as
+    long as they never part what is in an element that ``unit`` finds, and have the tags of all elements around them.
+    None: it takes a fragment of its chunk.
 
     ``whole``: if such an element is parted nevertheless, it still holds for the document if it holds for some piece, as
-    long as no piece parts what is in an element that ``whole`` finds. None: that says nothing."""
+    long as no piece parts what is in an element that ``whole`` finds. None: that says nothing.
+    """
 
-    number: int
-    subscription: Subscription
+    like: Subscription
+    """An expression as a subscription, but for its id and text. Its result says what has to be told."""
+    texts: tuple[str, ...]
+    """The text of the query around its constants."""
+    twig: Twig | None = None
+    """The pattern that the expression is, if it is one."""
+    reach: Path = ()
+    """The longest prefix of a chunk that it can be evaluated in."""
+    keeps: tuple[Keep, ...] | None = None
+    """What it needs of the document in the potpourri; None: all of it."""
     unit: tuple[Keep, ...] | None = None
     whole: tuple[Keep, ...] | None = None
+
+
+Rows: TypeAlias = dict[tuple[str, ...], int]
+"""Expressions of one shape: the constants of each, as they stand in a query, and its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The expressions of one shape. Those of a large set are no objects of their own: there may be very many."""
+
+    shape: ExpressionShape
+    rows: Rows
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """The expressions as subscriptions with their numbers as ids."""
+        first, *texts = self.shape.texts
+        queries = (first + "".join([a + b for a, b in zip(row, texts, strict=True)]) for row in self.rows)
+        return [
+            replace(self.shape.like, id=number, query=query)
+            for query, number in zip(queries, self.rows.values(), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +109,8 @@ class Chunk:
     number: int
     prefix: Path
     filters: tuple[Keep, ...] = ()
-    expressions: tuple[Expression, ...] = ()
+    groups: tuple[Group, ...] = ()
+    """What is evaluated on every fragment."""
     weight: int = 0
     """How many subscriptions have an expression here."""
     whole: bool = False
@@ -96,6 +128,16 @@ class Chunk:
         steps = tuple(Step("child", "element", ns, local) for ns, local in self.prefix)
         return (Keep(steps, True), *self.filters)
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its expressions."""
+        return [number for group in self.groups for number in group.rows.values()]
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Its expressions as subscriptions, by number."""
+        return sorted((one for group in self.groups for one in group.subscriptions), key=lambda one: int(one.id))
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -106,23 +148,53 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """How the outcomes of expressions make the answer to one subscription: whether it matches, and what it selects.
+class AnswerShape:
+    """How the outcomes of expressions make the answer to a subscription: whether it matches, and what it selects.
 
-    ``taken``: the whole answer is that of one expression, be it what it may (a transform, say)."""
+    It is the same for all subscriptions that differ in constants only. Formulas and parts know an expression by its
+    place in ``expressions``.
+    """
 
-    id: SubscriptionId
     result: str
+    expressions: tuple[ExpressionShape, ...]
     matches: Formula
     parts: tuple[Part, ...] = ()
-    taken: int | None = None
+    taken: bool = False
+    """The whole answer is that of the only expression, be it what it may (a transform, say)."""
+    reason: Impossible | None = None
+    """Why no valid document can match."""
 
-    @property
-    def expressions(self) -> Iterator[int]:
-        yield from numbers(self.matches)
-        for part in self.parts:
-            yield from numbers(part.guard)
-            yield part.nodes
+
+class Answer(NamedTuple):
+    """The answer to one subscription: its shape, and the numbers of the expressions."""
+
+    id: SubscriptionId
+    shape: AnswerShape
+    numbers: Sequence[int]
+
+    def holds(self, formula: Formula, found: Container[int]) -> bool:
+        """Return whether a formula of its shape holds, where ``found`` has the expressions that do."""
+        return holds(formula, lambda place: self.numbers[place] in found)
+
+    def is_certain(self, found: Container[int]) -> bool:
+        """Return whether the subscription matches whatever else may be found."""
+        return certain(self.shape.matches, lambda place: self.numbers[place] in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers to all subscriptions, in their order, without an object for each."""
+
+    shapes: tuple[AnswerShape, ...]
+    rows: dict[SubscriptionId, tuple[int, ...]]
+    """By id: the place of its shape in ``shapes``, and the numbers of the expressions."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Answer]:
+        for id, (shape, *numbers) in self.rows.items():
+            yield Answer(id, self.shapes[shape], numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +213,7 @@ class Scheme:
 
     chunks: tuple[Chunk, ...]
     potpourri: Chunk
-    answers: tuple[Answer, ...]
+    answers: Answers
     notices: tuple[Notice, ...] = ()
     graph: ElementGraph | None = field(default=None, repr=False)
 
@@ -156,17 +228,17 @@ class Scheme:
     @property
     def fragments(self) -> tuple[Chunk, ...]:
         """The chunks and, where it has expressions, the potpourri."""
-        return (*self.chunks, *([self.potpourri] if self.potpourri.expressions else ()))
+        return (*self.chunks, *([self.potpourri] if self.potpourri.groups else ()))
 
     @cached_property
     def chunk_of(self) -> dict[int, int]:
         """The number of an expression -> the number of its chunk (the potpourri: 0)."""
-        return {e.number: chunk.number for chunk in self.fragments for e in chunk.expressions}
+        return {number: chunk.number for chunk in self.fragments for number in chunk.numbers}
 
     @cached_property
     def homes(self) -> dict[SubscriptionId, frozenset[int]]:
         """The chunks that have to be done before a subscription is answered."""
-        return {one.id: frozenset(self.chunk_of[number] for number in one.expressions) for one in self.answers}
+        return {one.id: frozenset(map(self.chunk_of.__getitem__, one.numbers)) for one in self.answers}
 
     def allows(self, path: Path) -> bool:
         """Whether an element may be at this path, so far as the scheme relies on a schema. A document with any other

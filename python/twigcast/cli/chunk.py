@@ -115,7 +115,7 @@ def _described(scheme: Scheme, chunk: Chunk) -> dict[str, object]:
         "chunk": chunk.number,
         "prefix": path_text(chunk.prefix) if chunk.prefix else None,
         "subscriptions": _at_home(scheme, chunk),
-        "expressions": [one.subscription.query for one in chunk.expressions],
+        "expressions": [one.query for one in chunk.subscriptions],
         "filters": [str(keep) for keep in chunk.filters],
         "batches": chunk.batchable,
         "whole": chunk.whole,
@@ -138,7 +138,7 @@ def _show(scheme: Scheme) -> None:
         besides = "the whole document" if one.whole else ", ".join(map(str, one.filters))
         name = str(one.number) if one.number else "potpourri"
         prefix = path_text(one.prefix)
-        counts = (f"{len(_at_home(scheme, one)):,}", f"{len(one.expressions):,}")
+        counts = (f"{len(_at_home(scheme, one)):,}", f"{len(one.numbers):,}")
         table.add_row(*(Text(printable(t)) for t in (name, prefix, *counts, besides)))
     Console().print(table)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from twigcast.chunk.chunker import Chunker
 from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
 from twigcast.chunk.prepare import prepare
-from twigcast.chunk.run import certain, known
+from twigcast.chunk.run import known
 from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
@@ -206,7 +206,7 @@ class Evaluate:
 
 
 def _expressions(scheme: Scheme, chunk: int) -> list[int]:
-    return [one.number for some in scheme.fragments if some.number == chunk for one in some.expressions]
+    return [number for some in scheme.fragments if some.number == chunk for number in some.numbers]
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ class MergeDocument:
         sure: dict[SubscriptionId, bool] = {}
         document = last["document"]
         for one in scheme.answers:
-            lacks = next((number for number in one.expressions if number in missing), None)
-            if certain(one.matches, found.__contains__) or (last["reason"] is None and lacks is None):
+            lacks = next((number for number in one.numbers if number in missing), None)
+            if one.is_certain(found) or (last["reason"] is None and lacks is None):
                 sure[one.id] = last["reason"] is None and lacks is None
             elif lacks is not None:
                 reason, text = missing[lacks]

@@ -13,7 +13,7 @@ from twigcast.chunk.chunker import fragments
 from twigcast.chunk.filter import ENGINES, Filter, Merge
 from twigcast.chunk.formula import Found
 from twigcast.chunk.prepare import Preparer
-from twigcast.chunk.scheme import Answer, Chunk, Expression, Fragment, Scheme, path_text
+from twigcast.chunk.scheme import Answers, AnswerShape, Chunk, ExpressionShape, Fragment, Group, Scheme, path_text
 from twigcast.engine import Subscription
 from twigcast.papers.experiments import chunking_claims as claims
 from twigcast.papers.experiments import chunking_workload as workload
@@ -215,10 +215,11 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def unchunked(queries: Sequence[str]) -> Scheme:
     """Return a scheme that evaluates all queries on the document, equal ones once. A subscription's id is its query."""
-    every = [Subscription(query, query) for query in dict.fromkeys(queries)]
-    expressions = tuple(Expression(i, Subscription(i, one.query)) for i, one in enumerate(every))
-    answers = tuple(Answer(one.id, "match", Found(i)) for i, one in enumerate(every))
-    return Scheme((), Chunk(0, (), (), expressions, len(every), whole=True), answers)
+    shapes = [ExpressionShape(Subscription(0, query), (query,)) for query in dict.fromkeys(queries)]
+    groups = tuple(Group(shape, {(): number}) for number, shape in enumerate(shapes))
+    found = tuple(AnswerShape("match", (shape,), Found(0)) for shape in shapes)
+    answers = Answers(found, {shape.like.query: (number, number) for number, shape in enumerate(shapes)})
+    return Scheme((), Chunk(0, (), (), groups, len(shapes), whole=True), answers)
 
 
 def evaluate(scheme: Scheme, pieces: list[Fragment], engine: str) -> tuple[list[str | int], list[float], float]:
