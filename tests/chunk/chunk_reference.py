@@ -15,6 +15,7 @@ from twigcast.chunk.filter import Filter, Merge
 from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
 from twigcast.libxml2 import read
 from twigcast.limits import Limits
+from twigcast.papers.chunk_lxml import ENGINES
 from twigcast.pattern import Step
 from twigcast.results import Selected
 from twigcast.selecting import Tree
@@ -88,7 +89,7 @@ def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | 
 
 
 def merged(scheme: Scheme, made: Iterable[Fragment], engine: str = "twigcast") -> list[Selected]:
-    filtering, merge = Filter(scheme, engine=engine), Merge(scheme)
+    filtering, merge = Filter(scheme, make=ENGINES[engine]), Merge(scheme)
     for fragment in made:
         merge.add(one for one in filtering.evaluate(fragment) if one.refused is None)
     return merge.answers()

@@ -13,7 +13,6 @@ from chunk_reference import allowed, fragments, match
 from lxml import etree
 
 from twigcast import Engine, Subscription
-from twigcast.chunk.filter import Filter
 from twigcast.chunk.prepare import Preparer, prepare
 from twigcast.chunk.scheme import Chunk, Scheme, path_text
 from twigcast.errors import OptionError, QueryError
@@ -184,8 +183,6 @@ def test_mistakes() -> None:
         preparer.scheme(-1)
     with pytest.raises(OptionError, match="there is no"):
         Preparer(beside="nowhere")
-    with pytest.raises(OptionError, match="no engine"):
-        Filter(preparer.scheme(1), engine="jaxen")
     assert len(preparer) == 1
 
 

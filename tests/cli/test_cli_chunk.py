@@ -42,12 +42,11 @@ Run = Callable[..., Any]
 
 
 @pytest.mark.parametrize("result", ["match", "nodes", "fragments"])
-@pytest.mark.parametrize("engine", ["twigcast", "lxml"])
 @pytest.mark.parametrize("schema", [[], ["--schema", "db.dtd"]])
-def test_match_prints_what_match_prints(run: Run, folder: Path, result: str, engine: str, schema: list[str]) -> None:
+def test_match_prints_what_match_prints(run: Run, folder: Path, result: str, schema: list[str]) -> None:
     expected = run("match", "-s", "subs.txt", "--result", result, "a.xml")
     assert expected.returncode == 0
-    small = ["--batch-bytes", "1K", "--jobs", "1", "--engine", engine, "--chunks", "3", "--result", result, *schema]
+    small = ["--batch-bytes", "1K", "--jobs", "1", "--chunks", "3", "--result", result, *schema]
     done = run("chunk", "match", "-s", "subs.txt", *small, "a.xml")
     assert (done.stdout, done.returncode) == (expected.stdout, 0)
     done = run("chunk", "match", "-s", "subs.txt", *small, "a.xml.gz")
@@ -141,12 +140,11 @@ def test_split(run: Run, folder: Path, batches: list[str]) -> None:
     assert broken.stderr.startswith("bad.xml:")
 
 
-@pytest.mark.parametrize("engine", ["twigcast", "lxml"])
-def test_fragments_are_written_as_in_the_document_whatever_the_engine(run: Run, folder: Path, engine: str) -> None:
+def test_fragments_are_written_as_in_the_document(run: Run, folder: Path) -> None:
     (folder / "quotes.xml").write_text("<db b='1' a='2'><s id='1'><n><![CDATA[<]]>&#62;</n></s><s id = '2'></s></db>")
     (folder / "all.txt").write_text("/db/s\n/db\n//n\n//s/@id\n/db/s[last()]\n")
     expected = run("match", "-s", "all.txt", "--result", "fragments", "quotes.xml")
-    done = run("chunk", "match", "-s", "all.txt", "--result", "fragments", "--engine", engine, "-j", "1", "quotes.xml")
+    done = run("chunk", "match", "-s", "all.txt", "--result", "fragments", "-j", "1", "quotes.xml")
     assert (done.stdout, done.stderr) == (expected.stdout, expected.stderr)
 
 

@@ -86,12 +86,12 @@ def test_selected_nodes(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_bytes(DOCUMENT)
     subscriptions = [Subscription("s", "/db/s[@id > 198]/n", result="fragments"), Subscription("m", "/db/p")]
-    matched = chunk.match(spark, str(path), subscriptions, batch_bytes=1000, engine="lxml")
+    matched = chunk.match(spark, str(path), subscriptions, batch_bytes=1000)
     rows = {row.subscription: row.payload for row in matched.matches.collect()}
     assert rows == {"s": b"<n>x199</n>", "m": None}
 
 
 def test_mistakes(spark: SparkSession) -> None:
-    for wrong in ({"first": [99]}, {"engine": "none"}, {"paths": []}):
+    for wrong in ({"first": [99]}, {"paths": []}):
         with pytest.raises(OptionError):
             chunk.match(spark, **{"paths": "x", "subscriptions": SUBSCRIPTIONS, **wrong})  # type: ignore[arg-type]

@@ -1,35 +1,24 @@
-"""FILTERTOOL: each fragment against the expressions of its chunk, by any engine, and the outcomes put together."""
+"""FILTERTOOL: each fragment against the expressions of its chunk, and the outcomes put together."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import NamedTuple, Protocol, TypeAlias
 
-from twigcast import libxml2
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Group, Scheme
 from twigcast.engine import Alike, Engine, Subscription
-from twigcast.errors import OptionError, TwigcastError
-from twigcast.failures import FATAL, Failed, Failure
-from twigcast.lang import ast
-from twigcast.lang.context import at_document
-from twigcast.lang.flwr import is_transform
-from twigcast.lang.printer import to_xpath
-from twigcast.lang.xpath import parse
+from twigcast.errors import TwigcastError
+from twigcast.failures import Failure
 from twigcast.limits import Limits
 from twigcast.literals import is_sentinel, taken_apart, with_sentinels
-from twigcast.pattern import Residual
-from twigcast.residual import check
 from twigcast.results import Selected
-from twigcast.selecting import Selecting, Tree, select
 from twigcast.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
 
 # Expressions of one shape that are worth learning it.
 _FEW = 3
-
-ENGINES = ("twigcast", "lxml")
 
 Reason: TypeAlias = tuple[str, str]
 """Why an expression could not be evaluated: code and text."""
@@ -57,23 +46,26 @@ class ChunkEngine(Protocol):
 
 
 class Filter:
-    """Evaluates fragments. The engine of a chunk is made when its first fragment comes."""
+    """Evaluates fragments. The engine of a chunk is made, by ``make``, when its first fragment comes."""
 
-    def __init__(self, scheme: Scheme, *, engine: str = ENGINES[0], limits: Limits | None = None) -> None:
-        if engine not in ENGINES:
-            raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=f"one of: {', '.join(ENGINES)}")
+    def __init__(
+        self,
+        scheme: Scheme,
+        *,
+        limits: Limits | None = None,
+        make: Callable[[Chunk, Limits], ChunkEngine] | None = None,
+    ) -> None:
         self.scheme = scheme
-        self.engine = engine
+        self._make = make or Twigcast
         self._limits = limits or Limits()
         self._chunks = {chunk.number: chunk for chunk in scheme.fragments}
         self._engines: dict[int, ChunkEngine] = {}
 
     def evaluate(self, fragment: Fragment) -> list[Outcome]:
+        """Return the outcomes of the expressions that hold on a fragment."""
         engine = self._engines.get(fragment.chunk)
         if engine is None:
-            chunk = self._chunks[fragment.chunk]
-            made: ChunkEngine = Lxml(chunk, self._limits) if self.engine == "lxml" else Twigcast(chunk, self._limits)
-            engine = self._engines[fragment.chunk] = made
+            engine = self._engines[fragment.chunk] = self._make(self._chunks[fragment.chunk], self._limits)
         found = engine.outcomes(fragment.xml)
         if not fragment.runs:
             return found
@@ -180,68 +172,6 @@ def _refused(id: int, reason: Reason) -> Outcome:
 def _twin(number: object) -> int:
     assert isinstance(number, int)
     return -1 - number
-
-
-class Lxml:
-    """libxml2, expression by expression. Transforms are none of its business, nor is the XML of what is selected: it
-    would write that in another way than the document does."""
-
-    def __init__(self, chunk: Chunk, limits: Limits) -> None:
-        self._limits = limits
-        expressions = chunk.subscriptions
-        own = [s for s in expressions if is_transform(s.query) or s.result == "fragments"]
-        self._own = Engine(limits=limits) if own else None
-        if self._own is not None:
-            self._own.add_many(own)
-        self._tests = [_LxmlTest(s) for s in expressions if not is_transform(s.query)]
-
-    def outcomes(self, xml: bytes) -> list[Outcome]:
-        failures: list[Failure] = []
-        own = {} if self._own is None else {one.id: one for one in self._own.select(xml, failures=failures)}
-        found = [
-            Outcome(int(one.id), payload=one.payload, complete=one.complete, missing=one.reason)
-            for one in own.values()
-            if one.fragments is None
-        ]
-        untried = {one.number: one for one in map(refused, failures)}
-        found += untried.values()
-        tree = Tree(libxml2.read(xml, self._limits))
-        for test in self._tests:
-            if test.number in untried:
-                continue
-            try:
-                if test.holds(tree.tree):
-                    found.append(test.outcome(tree, self._limits, own.get(test.number)))
-            except FATAL:
-                raise
-            except BaseException as error:
-                found.append(refused(Failure(test.number, Failed.of(test.number, error, "residual-refused").error)))
-        return found
-
-
-class _LxmlTest:
-    def __init__(self, s: Subscription) -> None:
-        assert isinstance(s.id, int)
-        self.number = s.id
-        expr = at_document(parse(s.query, s.namespaces, s.default_namespace, dialect=s.dialect))
-        xpath, prefixes = to_xpath(expr)
-        residual = Residual(None, (), xpath, tuple(sorted(prefixes.items())), ast.type_of(expr) == ast.NODE_SET)
-        self.holds = check(residual)
-        self._selecting = None if s.result == "match" else Selecting(residual, fragments=False)
-
-    def outcome(self, tree: Tree, limits: Limits, written: Selected | None) -> Outcome:
-        """``written``: the nodes as XML, if that is asked for."""
-        if self._selecting is None:
-            return Outcome(self.number)
-        every, failed = select(tree, [(self.number, self._selecting)], limits)
-        if failed:
-            return Outcome(self.number, refused=(failed[0].code, failed[0].text))
-        (taken,) = every
-        nodes = [number for number, _ in taken.nodes]
-        if written is None:
-            return Outcome(self.number, nodes, complete=taken.reason is None, missing=taken.reason)
-        missing = written.reason or taken.reason
-        return Outcome(self.number, nodes, written.fragments, missing is None, missing=missing)
 
 
 @dataclass(slots=True)

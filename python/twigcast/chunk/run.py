@@ -1,8 +1,7 @@
 """A large document against a scheme: what each subscription gets of it, in one pass and bounded memory.
 
-With our own engine, expressions that pieces decide are matched on pieces (``chunk/pieces.py``), all others on the
-fragments of their chunks; with lxml, which reads no faster than it builds trees, everything goes through fragments.
-Several jobs work at the same time: threads where the kernel does the work, processes where lxml does.
+Expressions that pieces decide are matched on pieces (``chunk/pieces.py``), all others on the fragments of their chunks.
+Several threads work at the same time.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +17,7 @@ from itertools import chain
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
-from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
+from twigcast.chunk.filter import Filter, Merge, Outcome
 from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
 from twigcast.chunk.scheme import Chunk, Fragment, Group, Scheme
 from twigcast.errors import TwigcastError
@@ -46,7 +45,6 @@ class Foreign(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    engine: str = ENGINES[0]
     jobs: int = 1
     limits: Limits = field(default_factory=Limits)
     batch_bytes: int = BATCH
@@ -89,7 +87,7 @@ class _Run:
     def over(self, blocks: Iterable[bytes]) -> Report:
         options = self._options
         blocks, plain = _peek(self._guarded(blocks), options)
-        made = compiled(self._scheme, options.limits) if options.engine == "twigcast" and plain else None
+        made = compiled(self._scheme, options.limits) if plain else None
         rest = self._scheme if made is None else without(self._scheme, made.groups)
         with ExitStack() as stack:
             pieces = chunker = None
@@ -216,12 +214,8 @@ class Evaluation:
         self._options = options
         self._order = {number: place for place, number in enumerate(options.first)}
         self._expressions = {chunk.number: chunk.numbers for chunk in scheme.fragments}
-        self._filter = Filter(scheme, engine=options.engine, limits=options.limits)
-        self._pool: Executor | None = None
-        if options.jobs > 1 and options.engine == "lxml" and scheme.fragments:
-            self._pool = ProcessPoolExecutor(options.jobs, initializer=_start, initargs=(scheme, options))
-        elif options.jobs > 1 and scheme.fragments:
-            self._pool = ThreadPoolExecutor(options.jobs)
+        self._filter = Filter(scheme, limits=options.limits)
+        self._pool = ThreadPoolExecutor(options.jobs) if options.jobs > 1 and scheme.fragments else None
         self._running: deque[tuple[int, Future[list[Outcome]]]] = deque()
         self._done: list[Outcome] = []
         self.problems: dict[int, Undecided] = {}
@@ -241,8 +235,7 @@ class Evaluation:
                 continue
             while len(self._running) > self._options.jobs:
                 self._take_first()
-            task = _evaluate if isinstance(self._pool, ProcessPoolExecutor) else self._filter.evaluate
-            self._running.append((fragment.chunk, self._pool.submit(task, fragment)))
+            self._running.append((fragment.chunk, self._pool.submit(self._filter.evaluate, fragment)))
 
     def done(self, *, wait: bool) -> list[Outcome]:
         while self._running and (wait or self._running[0][1].done()):
@@ -267,16 +260,3 @@ class Evaluation:
             for number in self._expressions[chunk]:
                 failed = Failed.of(number, error, "internal")
                 self.problems[number] = Undecided(failed.number, failed.code, failed.text)
-
-
-_worker: Filter | None = None
-
-
-def _start(scheme: Scheme, options: Options) -> None:
-    global _worker
-    _worker = Filter(scheme, engine=options.engine, limits=options.limits)
-
-
-def _evaluate(fragment: Fragment) -> list[Outcome]:
-    assert _worker is not None
-    return _worker.evaluate(fragment)

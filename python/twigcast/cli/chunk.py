@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from twigcast.chunk.chunker import Chunker
-from twigcast.chunk.filter import ENGINES
 from twigcast.chunk.run import Options, cores
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
@@ -240,7 +239,6 @@ class _Folder:
 @chunk.command(epilog=MATCH_EPILOG)
 @scheme_options
 @beside_option("potpourri")
-@click.option("--engine", type=OneOf(ENGINES), default=ENGINES[0], show_default=True, help="What matches the parts.")
 @click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
 @click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
 @click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
@@ -264,7 +262,6 @@ def match(
     chunks: int,
     schema: Schema | None,
     beside: str,
-    engine: str,
     jobs: int | None,
     batch_bytes: int,
     max_document: int | None,
@@ -281,7 +278,6 @@ def match(
     if (subscriptions, *messages).count("-") > 1:
         raise click.UsageError("stdin (-) can be read once only")
     options = Options(
-        engine=engine,
         jobs=jobs or cores(),
         limits=limits_from(limits),
         batch_bytes=batch_bytes,

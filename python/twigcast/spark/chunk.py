@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twigcast.chunk.chunker import Chunker
-from twigcast.chunk.filter import ENGINES, Filter, Merge, Outcome
+from twigcast.chunk.filter import Filter, Merge, Outcome
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.run import known
 from twigcast.chunk.scheme import Fragment, Scheme
@@ -164,7 +164,6 @@ class Evaluate:
     """Rows of fragments -> rows of outcomes; the last rows of documents go through."""
 
     schemes: Schemes
-    engine: str
     limits: Limits
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -174,7 +173,7 @@ class Evaluate:
                 one = {name: batch.column(name)[row] for name in _FRAGMENTS.names}
                 number = one["scheme"].as_py()
                 if number not in filters:
-                    filters[number] = Filter(self.schemes[number], engine=self.engine, limits=self.limits)
+                    filters[number] = Filter(self.schemes[number], limits=self.limits)
                 rows = list(self._rows(one, filters[number]))
                 if rows:
                     yield pa.RecordBatch.from_pylist(rows, _OUTCOMES)
@@ -329,7 +328,6 @@ def match(
     chunks: int = 4,
     schema: Schema | None = None,
     namespaces: Mapping[str, str] | None = None,
-    engine: str = ENGINES[0],
     limits: Limits | None = None,
     batch_bytes: int = BATCH,
     first: Iterable[SubscriptionId] = (),
@@ -343,15 +341,13 @@ def match(
     """
     from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-    if engine not in ENGINES:
-        raise OptionError("unknown-engine", f"there is no engine {engine!r}", hint=f"one of: {', '.join(ENGINES)}")
     limits = limits or Limits()
     scheme = prepare(subscriptions, chunks=chunks, schema=schema, namespaces=namespaces)
     plain = None if schema is None else prepare(subscriptions, chunks=chunks, namespaces=namespaces)
     schemes = Schemes(scheme, plain)
     made = fragments(spark, paths, scheme, plain=plain, batch_bytes=batch_bytes, limits=limits, first=first)
     spread = made.repartition(tasks or spark.sparkContext.defaultParallelism).sortWithinPartitions("priority")
-    outcomes = spread.mapInArrow(Evaluate(schemes, engine, limits), OUTCOMES_SQL)
+    outcomes = spread.mapInArrow(Evaluate(schemes, limits), OUTCOMES_SQL)
     numbers = all(isinstance(one.id, int) for one in subscriptions)
     selects = any(one.result != "match" or is_transform(one.query) for one in subscriptions)
     fields = [

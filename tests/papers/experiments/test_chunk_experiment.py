@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twigcast.chunk.filter import ENGINES
+from twigcast.papers.chunk_lxml import ENGINES
 from twigcast.papers.experiments import chunking, chunking_workload
 from twigcast.papers.experiments.report import Progress, Table
 from twigcast.schema import dtd_schema
@@ -21,7 +21,7 @@ def test_a_small_scenario() -> None:
         (3, 5),
     )
     told: list[str] = []
-    measured = chunking.measure(small, (100,), ENGINES, 2, Progress(1, lambda text, share: told.append(text)))
+    measured = chunking.measure(small, (100,), list(ENGINES), 2, Progress(1, lambda text, share: told.append(text)))
     assert len(told) == 2 * len(ENGINES) * 3
     assert [len(measured.pieces[100, degree].fragments) for degree in (3, 5)] == [4, 5]
     for engine in ENGINES:

@@ -10,11 +10,12 @@ from time import perf_counter, thread_time
 from typing import TypeVar
 
 from twigcast.chunk.chunker import fragments
-from twigcast.chunk.filter import ENGINES, Filter, Merge
+from twigcast.chunk.filter import Filter, Merge
 from twigcast.chunk.formula import Found
 from twigcast.chunk.prepare import Preparer
 from twigcast.chunk.scheme import Answers, AnswerShape, Chunk, ExpressionShape, Fragment, Group, Scheme, path_text
 from twigcast.engine import Subscription
+from twigcast.papers.chunk_lxml import ENGINES
 from twigcast.papers.experiments import chunking_claims as claims
 from twigcast.papers.experiments import chunking_workload as workload
 from twigcast.papers.experiments.measure import ROUNDS, Spread, measure_rows
@@ -94,7 +95,7 @@ def experiments(sizes: Sizes, command: str, say: Say) -> Report:
     each = sum(len(sizes.counts) * len(ENGINES) * (len(one.degrees) + 1) for one in (first, second))
     progress = Progress(each * sizes.rounds, say)
     for scenario in (first, second):
-        measured = measure(scenario, sizes.counts, ENGINES, sizes.rounds, progress)
+        measured = measure(scenario, sizes.counts, list(ENGINES), sizes.rounds, progress)
         largest = sizes.counts[-1]
         degrees = {degree: measured.pieces[largest, degree] for degree in scenario.degrees}
         sized = _university_sizes if scenario is first else _descriptor_sizes
@@ -179,14 +180,14 @@ def measure(
 
 def _whole_run(scheme: Scheme, xml: bytes, engine: str) -> Callable[[], Sequence[float]]:
     """Return a measurement of the document as it is, in milliseconds."""
-    evaluator = Filter(scheme, engine=engine)
+    evaluator = Filter(scheme, make=ENGINES[engine])
     evaluator.evaluate(Fragment(0, b"<nothing/>"))  # compiles the queries
     return lambda: [1000 * _seconds(partial(evaluator.evaluate, Fragment(0, xml)))]
 
 
 def _chunked_run(made: Pieces, xml: bytes, engine: str) -> Callable[[], Sequence[float]]:
     """Return a measurement of the document in chunks, as ``Times`` has it."""
-    evaluator = Filter(made.scheme, engine=engine)
+    evaluator = Filter(made.scheme, make=ENGINES[engine])
     for piece in made.fragments:
         evaluator.evaluate(Fragment(piece.chunk, b"<nothing/>"))  # compiles the queries
 
@@ -224,7 +225,7 @@ def unchunked(queries: Sequence[str]) -> Scheme:
 
 def evaluate(scheme: Scheme, pieces: list[Fragment], engine: str) -> tuple[list[str | int], list[float], float]:
     """Return the ids of the subscriptions that match, CPU seconds per fragment, and the speed-up of two threads."""
-    evaluator = Filter(scheme, engine=engine)
+    evaluator = Filter(scheme, make=ENGINES[engine])
     for piece in pieces:
         evaluator.evaluate(Fragment(piece.chunk, b"<nothing/>"))  # compiles the queries
     merge = Merge(scheme)
