@@ -187,7 +187,7 @@ def test_nothing_at_all() -> None:
         (
             '[sinks.s]\nkind = "directory"\npath = "x"\nlayout = "tree"',
             "sinks.s.layout",
-            "'files' or 'jsonl', not 'tree'",
+            "'files', 'jsonl' or 'matches', not 'tree'",
         ),
         ('[sinks.s]\nkind = "directory"\npath = "s3a://b/x"', "sinks.s.path", "on this machine"),
         ('[sinks.s]\nkind = "kafka"\nbootstrap_servers = "b"\ntopic = "{user}"', "sinks.s.topic", "{subscriber}"),

@@ -65,6 +65,19 @@ def test_contents(tmp_path: Path) -> None:
     assert sorted(files) == sorted([b"<p/>", text.encode(), text.encode()])
 
 
+def test_lines_without_the_messages_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "BYTES_AT_ONCE", 20)
+    settings = pipeline(tmp_path, {"lines": {**SINKS["lines"], "layout": "matches"}})
+    rows = [("m", "q", "a"), ("m", "r", "b"), ("n", "q", "a")]
+    commit(settings, 0, rows)
+    commit(settings, 1, rows[:2], payload=b"<p/>")
+    with Runner(settings) as runner:
+        assert runner.drain()
+    lines = [(line["message"], line["subscription"], line.get("content")) for line in in_lines(tmp_path / "lines")]
+    expected = [(*row[:2], None) for row in rows] + [(*row[:2], "<p/>") for row in rows[:2]]
+    assert sorted(lines, key=str) == sorted(expected, key=str)
+
+
 def test_bodies_are_in_parquet_once(tmp_path: Path) -> None:
     settings = pipeline(tmp_path, {"lake": SINKS["lake"]})
     noise = b"<a>" + base64.b64encode(bytes(range(256)) * 40) + b"</a>"

@@ -1,4 +1,4 @@
-"""Reading what a run left in its outbox."""
+"""Running ``twigcast run --inbox`` in this process, and reading what a run left in its outbox."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from twigcast.cli.run import run
+
+
+def run_inbox(inbox: Path, outbox: Path, subscriptions: Path, *options: object) -> Result:
+    """Run the messages of a folder that are there now; the Spark session is the one that there is."""
+    folders = ["--inbox", inbox, "--outbox", outbox, "-s", subscriptions]
+    return CliRunner().invoke(run, [*map(str, [*folders, "--once", *options])], catch_exceptions=False)
+
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
     """All JSON Lines of a folder."""
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    lines = [line for path in sorted(folder.rglob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
     return [json.loads(line) for line in lines]
 
 

@@ -1,8 +1,7 @@
-"""The Arrow side of the match stage and of the JSON Lines sink, without Spark."""
+"""The Arrow side of the match stage without Spark."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 
 from twigcast.engine import Engine, Subscription
 from twigcast.rows import ERROR, FAILURES, MATCHES
-from twigcast.spark.sinks import jsonl
 from twigcast.spark.stages import match as match_stage
 from twigcast.spark.stages import outcome as outcome_stage
-from twigcast.spark.stages.outcome import Outcome, outcomes
+from twigcast.spark.stages.outcome import outcomes
 
 
 def ask(engine: Engine, xml: list[Any], kind: pa.DataType | None = None) -> dict[int, Any]:
@@ -102,58 +100,3 @@ def test_many_matches_come_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) ->
         pair for row in rows for pair in zip(row["message"].to_pylist(), row["subscription"].to_pylist(), strict=True)
     ]
     assert sorted(got) == [(message, subscription) for message in range(300) for subscription in range(100)]
-
-
-def sample(ids: list[Any], matches: list[list[int]]) -> Outcome:
-    size = len(ids)
-    empty = pa.nulls(size, ERROR), pa.nulls(size, FAILURES)
-    return Outcome(pa.array(ids), pa.array([b""] * size), pa.array(matches, MATCHES), *empty)
-
-
-def lines(outcome: Outcome, ids: pa.Array) -> list[Any]:
-    tails = jsonl.tails_of(ids)
-    text = b"".join(bytes(jsonl._joined(part)) for part in jsonl.match_lines(outcome, tails))
-    return [json.loads(line) for line in text.decode("utf-8").split("\n")[:-1]]
-
-
-@pytest.mark.parametrize(
-    "ids",
-    [["plain", "b"], ['quo"te', "back\\slash"], ["new\nline", "nul\x00"], ["ü\u2028", "\x7f"], [1, 2], [None, "x"]],
-)
-@pytest.mark.parametrize("subscriptions", [[1, 2, 3], ["s", 'q"', "\u2029\t"]])
-def test_lines_are_json(ids: list[Any], subscriptions: list[Any]) -> None:
-    got = lines(sample(ids, [[0, 2], [1]]), pa.array(subscriptions))
-    assert [(line["message"], line["subscription"]) for line in got] == [
-        (ids[0], subscriptions[0]),
-        (ids[0], subscriptions[2]),
-        (ids[1], subscriptions[1]),
-    ]
-
-
-def test_lines_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "LINES_AT_ONCE", 3)
-    whole = sample(list("abcdef"), [[0, 1], [], [2, 3, 4, 0], [1], [], [4]])
-    columns = whole.ids, whole.xml, whole.matches, whole.errors, whole.failures
-    part = Outcome(*(column.slice(1, 4) for column in columns))
-    got = lines(part, pa.array(list("vwxyz")))
-    assert [line["message"] + line["subscription"] for line in got] == ["cx", "cy", "cz", "cv", "dw"]
-
-
-def test_nothing_matches() -> None:
-    assert lines(sample(["a"], [[]]), pa.array([1])) == []
-
-
-def dead(xml: bytes | None) -> dict[str, Any]:
-    error = {"code": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": "words"}
-    columns = pa.array(["m"]), pa.array([xml], pa.binary()), pa.array([[]], MATCHES), pa.array([error], ERROR)
-    row = Outcome(*columns, pa.nulls(1, FAILURES))
-    (line,) = jsonl.dead_lines(row)
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
-def test_dead_lines_keep_the_message_whole() -> None:
-    expected = {"message": "m", "reason": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": "words"}
-    assert dead("<ü\r\n".encode()) == expected | {"original": "<ü\r\n"}
-    assert dead(b"<\xff") == expected | {"original": "PP8=", "encoding": "base64"}
-    assert dead(None) == expected | {"original": None}

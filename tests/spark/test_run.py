@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 import uuid
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from pipeline_files import Site
 from pyspark.sql import SparkSession
-from spark_results import pairs, read_lines
+from spark_results import pairs
 
+from twigcast.delivery.dead import DeadLetters
 from twigcast.spark.pipeline import Run
 
 COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
@@ -57,7 +58,7 @@ def test_killed_in_the_middle_and_restarted(inbox: Path, tmp_path: Path) -> None
         (inbox / f"{number:03}.xml").write_text("<a><b/></a>" if number % 30 else "<a>")
     arguments = ["--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--once", "--max-files", "20"]
     first = start(*arguments)
-    wait_for(lambda: first.poll() is not None or len(list((out / "matches").glob("*.jsonl"))) >= 4)
+    wait_for(lambda: first.poll() is not None or len(list((out / "matches").rglob("*.jsonl"))) >= 4)
     os.kill(first.pid, signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     first.communicate()
@@ -69,11 +70,11 @@ def test_killed_in_the_middle_and_restarted(inbox: Path, tmp_path: Path) -> None
         file.write("/b\n")
     status, printed, noise = finish(start(*arguments))
     assert status == 2, noise  # there are dead letters
-    expected = [(f"{number:03}.xml", query) for number in range(300) if number % 30 for query in (1, 2)]
-    assert pairs(out) == [*expected, ("new.xml", 2), ("new.xml", 4)]
-    dead = read_lines(out / "dead")
-    assert sorted(line["message"] for line in dead) == [f"{number:03}.xml" for number in range(0, 300, 30)]
-    assert "matches" in printed and "dead letters" in printed
+    expected = [(f"{number:03}.xml", query) for number in range(300) if number % 30 for query in "12"]
+    assert pairs(out) == [*expected, ("new.xml", "2"), ("new.xml", "4")]
+    with closing(DeadLetters(out / "_checkpoint" / "dead.db")) as dead:
+        assert sorted(letter.message or "" for letter in dead.letters()) == [f"{n:03}.xml" for n in range(0, 300, 30)]
+    assert not printed and "dead letters" in noise
     for word in ("WARN", "INFO", "incubator", "log4j"):
         assert word not in noise + printed
 
@@ -84,15 +85,15 @@ def test_live_until_interrupted(inbox: Path, tmp_path: Path) -> None:
     process = start(
         "--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--trigger", "100ms", "--cores", "1"
     )
-    wait_for(lambda: process.poll() is not None or any((out / "matches").glob("*.jsonl")))
+    wait_for(lambda: process.poll() is not None or any((out / "matches").rglob("*.jsonl")))
     (inbox / "2.tmp").write_text("<a/>")
     (inbox / "2.tmp").rename(inbox / "2.xml")
     wait_for(lambda: process.poll() is not None or len(pairs(out)) == 2)
     process.send_signal(signal.SIGINT)
-    status, printed, noise = finish(process)
+    status, _, noise = finish(process)
     assert status == 0, noise
-    assert pairs(out) == [("1.xml", 1), ("2.xml", 1)]
-    assert "stopping" in noise and "Traceback" not in noise and "matches      2" in printed
+    assert pairs(out) == [("1.xml", "1"), ("2.xml", "1")]
+    assert "stopping" in noise and "Traceback" not in noise and "2 messages, 2 deliveries" in noise
 
 
 def test_a_pipeline_is_stopped_before_all_is_done(spark: SparkSession, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_a_pipeline_is_stopped_before_all_is_done(spark: SparkSession, tmp_path:
     ("change", "words"),
     [
         (("--inbox", "absent"), "there is no folder"),
-        (("--outbox", "subs.txt"), "bad-outbox"),
+        (("--outbox", "subs.txt"), "must be a folder"),
         (("-s", "absent.txt"), "absent.txt"),
         (("-s", "bad.txt"), "bad.txt"),
         (("--trigger", "soon"), "must be a duration"),

@@ -8,38 +8,37 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_results import pairs
+from spark_results import pairs, run_inbox
 
 import twigcast.spark
-from twigcast.engine import Engine, Subscription
+from twigcast.subscriptions import load_engine
+
+NAMES = ["simple_paths", "mixed_queries"]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["simple_paths", "mixed_queries"],
-)
-def suite(request: pytest.FixtureRequest, shared_data: Path) -> tuple[Path, Engine, list[tuple[str, Any]]]:
-    name = request.param
-    tests = shared_data / "yfilter-nitf" / "tests"
-    engine = Engine()
-    queries = (tests / f"test_{name}" / "queries.txt").read_text().splitlines()
-    engine.add_many(Subscription(number, query) for number, query in enumerate(queries, 1) if query.strip())
-    expected = json.loads((tests / "expected_matches.json").read_text())[f"test_{name}"]
-    return tests / "xmldocs", engine, sorted((name, number) for name, found in expected.items() for number in found)
+@pytest.fixture
+def tests(shared_data: Path) -> Path:
+    return shared_data / "yfilter-nitf" / "tests"
 
 
-def test_as_a_dataframe(spark: SparkSession, suite: tuple[Path, Engine, list[tuple[str, Any]]]) -> None:
-    documents, engine, expected = suite
-    frame = spark.read.format("binaryFile").load(str(documents))
+def expected(tests: Path, name: str) -> list[tuple[str, Any]]:
+    found = json.loads((tests / "expected_matches.json").read_text())[f"test_{name}"]
+    return sorted((name, number) for name, numbers in found.items() for number in numbers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_a_dataframe(spark: SparkSession, tests: Path, name: str) -> None:
+    engine = load_engine(tests / f"test_{name}" / "queries.txt")
+    frame = spark.read.format("binaryFile").load(str(tests / "xmldocs"))
     frame = frame.selectExpr("substring_index(path, '/', -1) as name", "content")
     matched = twigcast.spark.match(frame, engine, id="name", xml="content").persist()
-    assert sorted(tuple(row) for row in matched.matches.collect()) == expected
+    assert sorted(tuple(row) for row in matched.matches.collect()) == expected(tests, name)
     assert matched.dead.count() == 0
     matched.unpersist()
 
 
-def test_as_a_folder(spark: SparkSession, suite: tuple[Path, Engine, list[tuple[str, Any]]], tmp_path: Path) -> None:
-    documents, engine, expected = suite
-    counts = twigcast.spark.run_directory(documents, tmp_path / "out", engine, once=True, spark=spark, max_files=30)
-    assert pairs(tmp_path / "out") == expected
-    assert (counts.messages, counts.matches, counts.rejects) == (100, len(expected), 0)
+@pytest.mark.parametrize("name", NAMES)
+def test_as_a_folder(spark: SparkSession, tests: Path, name: str, tmp_path: Path) -> None:
+    ran = run_inbox(tests / "xmldocs", tmp_path / "out", tests / f"test_{name}" / "queries.txt", "--max-files", 50)
+    assert ran.exit_code == 0, ran.output
+    assert sorted((message, int(id)) for message, id in pairs(tmp_path / "out")) == expected(tests, name)

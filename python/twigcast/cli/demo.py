@@ -6,18 +6,17 @@ import json
 import shutil
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from twigcast.cli.screen import Screen
 from twigcast.errors import OptionError, TwigcastError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from twigcast.cli.run import Display
     from twigcast.config import Pipeline
     from twigcast.spark.pipeline import Progress, Run
     from twigcast.store import Store
@@ -90,35 +89,30 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
     from rich.console import Console
 
     from twigcast import config
-    from twigcast.cli.run import Display
     from twigcast.cli.signals import Signals
     from twigcast.spark import session
-    from twigcast.spark.pipeline import Run, Watch
+    from twigcast.spark.pipeline import Run
     from twigcast.store import Store
 
     _clear(out)
     file = out / "pipeline.toml"
     file.write_text(CONFIG.format(max_files=-(-messages // BATCHES)), encoding="utf-8")
     settings = config.load(file)
-    screen = Console(stderr=True)
+    (out / "inbox").mkdir()
     with (
-        Display(screen, f"storing {subscriptions:,} subscriptions", total=messages) as display,
         Store.open(settings.store.url) as store,
+        Show(Console(stderr=True), store, out / "inbox", messages, seed) as show,
         Signals() as signals,
     ):
+        show.say(f"storing {subscriptions:,} subscriptions")
         _subscribe(store, out / "subscriptions.jsonl", subscriptions, seed)
-        display.say("starting Spark")
 
         def start() -> Any:
+            show.say("starting Spark")
             log = out / "spark.log"
-            started = signals.start(lambda: session(app="twigcast demo", cores=cores, quick=True, log=log))
-            display.spark_is_up("running")
-            return started
+            return signals.start(lambda: session(app="twigcast demo", cores=cores, quick=True, log=log))
 
-        show = Show(display, store, out / "inbox", messages, seed)
-        (out / "inbox").mkdir()
-        run = Run(settings, spark=start, watch=Watch(show.on_batch, show.start), stop=show.stop)
-        run()
+        Run(settings, spark=start, watch=show.watch(), stop=show.stop)()
     show.check()
     console = Console()
     _report(console, show, settings)
@@ -130,31 +124,34 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
     )
 
 
-@dataclass
-class Show:
+class Show(Screen):
     """What happens while the pipeline runs: three lots of messages, and a subscriber's change of mind in between."""
 
-    display: Display
-    store: Store
-    inbox: Path
-    messages: int
-    seed: int
-    stop: threading.Event = field(default_factory=threading.Event)
-    batches: list[Progress] = field(default_factory=list)
-    seconds: float = 0.0
-    ends: list[int] = field(default_factory=list)
-    """The number of messages at the end of each phase."""
-    versions: list[int] = field(default_factory=list)
-    _arrived: threading.Condition = field(default_factory=threading.Condition)
-    _failed: list[BaseException] = field(default_factory=list)
+    def __init__(self, console: Console, store: Store, inbox: Path, messages: int, seed: int) -> None:
+        super().__init__(console)
+        self.store = store
+        self.inbox = inbox
+        self.messages = messages
+        self.seed = seed
+        self.stop = threading.Event()
+        self.batches: list[Progress] = []
+        self.seconds = 0.0
+        self.ends: list[int] = []
+        """The number of messages at the end of each phase."""
+        self.versions: list[int] = []
+        self._arrived = threading.Condition()
+        self._failed: list[BaseException] = []
 
-    def start(self, run: Run) -> None:
+    def __enter__(self) -> Show:
+        super().__enter__()
+        return self
+
+    def on_start(self, run: Run) -> None:
+        super().on_start(run)
         threading.Thread(target=self._perform, args=[run], daemon=True).start()
 
     def on_batch(self, progress: Progress) -> None:
-        total = progress.total
-        text = f"batch {progress.batch}: {total.messages:,} messages, {total.deliveries:,} deliveries"
-        self.display.advance(f"{text}, {total.rejects:,} dead letters, version {progress.version}", total.messages)
+        super().on_batch(progress)
         with self._arrived:
             self.batches.append(progress)
             self._arrived.notify_all()

@@ -62,7 +62,7 @@ def replay(
     """
     from rich.console import Console
 
-    from twigcast.cli.run_pipeline import undelivered
+    from twigcast.cli.run import undelivered
     from twigcast.cli.screen import Screen
     from twigcast.cli.signals import Signals
     from twigcast.delivery import Counts

@@ -1,9 +1,11 @@
-"""``twigcast run``: a pipeline of a configuration file, or the messages of a folder, through Spark, live or once."""
+"""``twigcast run``: a pipeline of a configuration file, or of a folder of messages, live or once."""
 
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,14 @@ import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import Duration, limit_options, limits_from, namespace_options
-from twigcast.cli.queries import read_file, warn_of_never
+from twigcast.cli.queries import read_file
 from twigcast.cli.signals import KILLED, Signals
+from twigcast.errors import TwigcastError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from twigcast.spark import Counts, Progress
+    from twigcast.cli.folders import Folders
+    from twigcast.config import Pipeline
+    from twigcast.spark.pipeline import Run
 
 EPILOG = """\b
 Examples:
@@ -26,32 +29,60 @@ Examples:
   twigcast run pipeline.toml --master spark://host:7077 --shards 4
   twigcast run --inbox in --outbox out -s subscriptions.txt --once
   twigcast run --inbox in --outbox out -s subs.jsonl --ns atom=http://www.w3.org/2005/Atom
+  twigcast run --inbox orders=in/ --inbox payments=paid/ --time '/*/@at' --outbox out -s correlations.jsonl
 \b
 With --inbox and --outbox, without a configuration:
-OUTBOX/matches/*.jsonl   {"message": …, "subscription": …}
-OUTBOX/dead/*.jsonl      {"message": …, "reason": …, "line": …, "column": …, "text": …, "original": …}
+OUTBOX/matches/_/DATE/*.jsonl      {…, "message": …, "subscription": …, …, "content": …}, where content is what the
+                                   subscription asks for, if it is not the message itself
+OUTBOX/_checkpoint/pipeline.toml   the configuration, for `twigcast status` and `twigcast dead list`
 \b
-Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder 0 something
-matched, 1 nothing did, 2 there are dead letters or the run failed. Ctrl-C and SIGTERM are how a live run ends, in good
-order; with --once, while Spark starts, or a second time, the status is 130 or 143. The next run goes on there.
+Exit status: of a pipeline 0, or 2 if it failed or, with --once, deliveries still wait; of a folder also 1 if nothing
+matched, and 2 if there are dead letters. Ctrl-C and SIGTERM are how a live run ends, in good order; with --once, while
+Spark starts, or a second time, the status is 130 or 143. The next run goes on there.
 """
 
-PLAIN_EVERY = 5.0
-"""Seconds between two lines of progress where there is no terminal."""
+
+class Inbox(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A folder, with the name of its stream before it, or without."""
+
+    name = "[name=]folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
+        from twigcast.cli.folders import INBOX
+
+        if isinstance(value, tuple):
+            return value
+        name, equals, folder = str(value).partition("=")
+        if not equals or "/" in name or Path(value).is_dir():
+            return INBOX, Path(value)
+        if not name or not folder:
+            self.fail(f"{value!r} is neither FOLDER nor NAME=FOLDER", param, ctx)
+        return name, Path(folder)
 
 
 @click.command(epilog=EPILOG, short_help="Run a pipeline, or the messages of a folder, on Spark.")
 @config_argument
-@click.option("--inbox", type=click.Path(path_type=Path), help="Folder of messages, one per file.")
+@click.option(
+    "--inbox",
+    "inboxes",
+    type=Inbox(),
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Folder of messages, one per file; several times, each with the name of its stream.",
+)
 @click.option("--outbox", type=click.Path(path_type=Path), help="Folder for the results.")
 @click.option("-s", "--subscriptions", metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
+@click.option("--time", metavar="PATH", help="Where a message of an inbox tells its time.  [default: its arrival]")
+@click.option(
+    "--lateness", type=Duration(), metavar="TIME", help="Correlations leave out messages that are late by more."
+)
 @click.option("--once", is_flag=True, help="End when the messages that are there now are done.")
 @click.option("--trigger", type=Duration(), help="How often to look for new messages.  [default: 2s, or the file's]")
 @click.option("--max-files", type=click.IntRange(min=1), help="Most messages per micro-batch.  [default: 5000]")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 @click.option("--master", help="Spark's master: spark://…, yarn, k8s://…  [default: local, or the file's]")
 @click.option(
-    "--shards", type=click.IntRange(min=1), help="Parts to split the subscriptions into.  [default: the file's]"
+    "--shards", type=click.IntRange(min=1), help="Parts to split the subscriptions into.  [default: 1, or the file's]"
 )
 @click.option(
     "--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="json: a line per event."
@@ -64,18 +95,20 @@ def run(
     ctx: click.Context,
     /,
     config: Path | None,
-    inbox: Path | None,
+    inboxes: tuple[tuple[str, Path], ...],
     outbox: Path | None,
     subscriptions: str | None,
+    time: str | None,
+    lateness: float | None,
+    max_files: int | None,
+    namespaces: tuple[tuple[str, str], ...],
     once: bool,
     trigger: float | None,
-    max_files: int | None,
     cores: int | None,
     master: str | None,
     shards: int | None,
     log_format: str,
     ui: bool,
-    namespaces: tuple[tuple[str, str], ...],
     **limits: int | None,
 ) -> None:
     """Run the pipeline of the configuration FILE: see docs/configuration.md, and `twigcast init` for one to start from.
@@ -87,158 +120,108 @@ def run(
     below is one message; also .gz. Names that start with '.' or '_' or end in '.tmp' are left alone: write under such a
     name and rename when the file is complete. With the same OUTBOX the next run goes on where this one ended.
     """
-    of_folder = inbox or outbox or subscriptions or max_files or namespaces or any(limits.values())
+    run = partial(
+        run_pipeline,
+        once=once,
+        interval=trigger,
+        cores=cores,
+        master=master,
+        shards=shards,
+        ui=ui,
+        log_format=log_format,
+    )
+    own = (inboxes, outbox, subscriptions, time, lateness, max_files, namespaces, *limits.values())
+    of_folder = any(value not in (None, ()) for value in own)
     if config is None and not of_folder and DEFAULT_CONFIG.is_file():
         config = DEFAULT_CONFIG
     if config is not None:
         if of_folder:
             text = "a configuration cannot be combined with --inbox, --outbox, -s, --ns or limits; set them in the file"
             raise click.UsageError(text)
-        from twigcast.cli.run_pipeline import run_pipeline
+        from twigcast.config import load
 
-        run_pipeline(
-            config, once=once, interval=trigger, cores=cores, master=master, shards=shards, ui=ui, log_format=log_format
-        )
+        run(config, load(config))
         return
-    if inbox is None or outbox is None or subscriptions is None:
+    if not inboxes or outbox is None or subscriptions is None:
         raise click.UsageError(f"there is no {DEFAULT_CONFIG}; give a configuration, or --inbox, --outbox and -s")
-    if master or shards or log_format != "text":
-        raise click.UsageError("--master, --shards and --log go with a configuration file")
-    counts, seconds, received = _run_folder(
-        inbox, outbox, subscriptions, once, trigger or 2.0, max_files, cores, ui, dict(namespaces), limits
-    )
-    summary(counts, seconds, outbox)
-    if once and received:
-        ctx.exit(KILLED + received[0])
-    ctx.exit(2 if counts.rejects or counts.failures else 0 if counts.matches else 1)
+    if len(dict(inboxes)) < len(inboxes):
+        raise click.UsageError("name each of several streams: --inbox S=DIR --inbox T=DIR")
+    limits_from(limits)
+    from twigcast.cli.folders import Folders
+
+    folders = Folders(dict(inboxes), outbox, read_file(subscriptions), dict(namespaces))
+    text = folders.configuration(lateness=lateness, limits=limits, time=time, max_files=max_files)
+    done = run(folders.file, folders.settings(text), prepare=partial(folders.prepare, text))
+    ctx.exit(_told(done, folders))
 
 
-def _run_folder(
-    inbox: Path,
-    outbox: Path,
-    subscriptions: str,
+def _told(run: Run, folders: Folders) -> int:
+    """Say where the results of a folder are, and return the exit status."""
+    total = run.total
+    click.echo(f"results: {folders.matches}", err=True)
+    if total.rejects or total.failures:
+        click.echo(f"dead letters: twigcast dead list -c {folders.file}", err=True)
+        return 2
+    return 0 if total.deliveries else 1
+
+
+def run_pipeline(
+    path: Path,
+    settings: Pipeline,
+    *,
     once: bool,
-    trigger: float,
-    max_files: int | None,
+    interval: float | None,
     cores: int | None,
+    master: str | None,
+    shards: int | None,
     ui: bool,
-    namespaces: dict[str, str],
-    limits: dict[str, int | None],
-) -> tuple[Counts, float, list[int]]:
-    """Run the messages of a folder; return what was counted, the seconds it took, and the signals received."""
+    log_format: str,
+    prepare: Callable[[], None] | None = None,
+) -> Run:
+    """Run a pipeline, show how it goes, and return it; ``path`` is the file of its configuration."""
     from rich.console import Console
 
-    from twigcast.spark import session
-    from twigcast.spark.inbox import MAX_FILES, run_directory
-    from twigcast.subscriptions import compile_file
+    from twigcast.cli.screen import JsonLines, Screen
+    from twigcast.cli.status import summary_of
+    from twigcast.spark.pipeline import Run, pipeline_session
+    from twigcast.spark.watch import Observers
 
-    screen = Console(stderr=True)
-    file = read_file(subscriptions)
-    engine = compile_file(file, namespaces=namespaces, limits=limits_from(limits))
-    warn_of_never(file, namespaces)
+    if interval is not None:
+        trigger = settings.trigger.model_copy(update={"interval": interval, "once": False})
+        settings = settings.model_copy(update={"trigger": trigger})
     stop = threading.Event()
-    with (
-        Display(screen, f"starting Spark, {len(engine):,} subscriptions") as display,
-        Signals(stop, display.say) as signals,
-    ):
+    console = Console(stderr=True)
+    as_json = log_format == "json"
+    screen: Screen | JsonLines = JsonLines() if as_json else Screen(console)
+    with ExitStack() as stack:
+        stack.enter_context(screen)
+        signals = stack.enter_context(Signals(stop, screen.say))
+        observers = stack.enter_context(Observers(settings))
 
         def start() -> Any:
-            log = outbox / "_checkpoint" / "spark.log"
-            started = signals.start(lambda: session(app="twigcast run", cores=cores, ui=ui, quick=once, log=log))
-            display.spark_is_up("waiting for messages")
-            return started
+            screen.say("starting Spark")
+            log = settings.state.path / "spark.log"
+            return signals.start(
+                lambda: pipeline_session(settings, master=master, cores=cores, ui=ui, once=once, log=log)
+            )
 
-        counts = run_directory(
-            inbox,
-            outbox,
-            engine,
-            once=once,
-            interval=trigger,
-            max_files=max_files or MAX_FILES,
-            spark=start,
-            on_batch=display.on_batch,
-            stop=stop,
-        )
-    return counts, display.seconds, signals.received
-
-
-def summary(counts: Counts, seconds: float, outbox: Path) -> None:
-    """Print what a run did, for people."""
-    rate = f"{counts.messages / seconds:,.0f} messages/s" if seconds else "-"
-    rows = {
-        "messages": f"{counts.messages:,} ({counts.bytes / 1e6:,.1f} MB)",
-        "matches": f"{counts.matches:,}",
-        "dead letters": f"{counts.rejects:,}" + (f" ({outbox / 'dead'})" if counts.rejects or counts.failures else ""),
-        "time": f"{seconds:.1f} s ({rate})",
-        "results": f"{outbox / 'matches'}",
-    }
-    if counts.failures:
-        rows["failures"] = f"{counts.failures:,} of single subscriptions"
-    for name, value in rows.items():
-        click.echo(f"{name:<13}{value}")
+        watch = observers.watch(screen.watch())
+        run = Run(settings, spark=start, once=once or None, shards=shards, watch=watch, stop=stop, prepare=prepare)
+        run()
+    if not as_json and screen.last is not None:
+        for line in summary_of(screen.last):
+            click.echo(line, err=True)
+    if run.once and signals.received:
+        click.echo("stopped before all was done; the next run goes on there", err=True)
+        raise click.exceptions.Exit(KILLED + signals.received[0])
+    if not run.drained:
+        raise undelivered(run.undelivered, path)
+    return run
 
 
-class Display:
-    """Progress: a live line on a terminal, a plain line now and then elsewhere."""
-
-    def __init__(self, console: Console, text: str, total: int | None = None) -> None:
-        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        self.console = console
-        self.live = console.is_terminal
-        self.seconds = 0.0
-        """Wall clock from when Spark was up to the last micro-batch: listing, planning and waiting are part of it."""
-        self.first: tuple[int, float] | None = None
-        """Messages and seconds of the first micro-batch, in which everything is cold."""
-        self._began = time.monotonic()
-        self._printed = time.monotonic()
-        bar = [BarColumn(bar_width=30)] if total else []
-        self._bar = Bar(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            *bar,
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not self.live,
-        )
-        self._task = self._bar.add_task(text, total=total)
-        if not self.live:
-            self._plain(text)
-
-    def __enter__(self) -> Display:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def spark_is_up(self, text: str) -> None:
-        self._began = time.monotonic()
-        self.say(text)
-
-    def say(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        if not self.live:
-            self._plain(text)
-
-    def on_batch(self, progress: Progress) -> None:
-        before, self.seconds = self.seconds, time.monotonic() - self._began
-        total = progress.total
-        self.first = self.first or (total.messages, self.seconds)
-        rate = progress.counts.messages / max(self.seconds - before, 1e-6)
-        text = (
-            f"batch {progress.batch}: {total.messages:,} messages, {rate:,.0f}/s, "
-            f"{total.matches:,} matches, {total.rejects:,} dead letters"
-        )
-        self.advance(text, total.messages)
-
-    def advance(self, text: str, completed: int) -> None:
-        self._bar.update(self._task, description=text, completed=completed)
-        if not self.live and time.monotonic() - self._printed >= PLAIN_EVERY:
-            self._plain(text)
-
-    def _plain(self, text: str) -> None:
-        self._printed = time.monotonic()
-        click.echo(text, err=True)
+def undelivered(counts: dict[str, int], path: Path) -> TwigcastError:
+    """Return the error that says how many deliveries wait, by sink."""
+    sinks = ", ".join(f"{sink} {count:,}" for sink, count in counts.items())
+    text = f"{sum(counts.values()):,} deliveries wait" + (f": {sinks}" if sinks else "")
+    hint = f"twigcast status {path} shows why; nothing is lost: the next run goes on there"
+    return TwigcastError("undelivered", text, hint=hint)

@@ -30,11 +30,12 @@ class Sink(Section):
 
 
 class DirectorySink(Sink):
-    """``path/<subscriber>/<date>/…``: a file per delivery, or a JSON Lines file per micro-batch."""
+    """``path/<subscriber>/<date>/…``: a file per delivery, or a JSON Lines file per micro-batch; with ``matches`` its
+    lines have payloads, and not the messages themselves."""
 
     kind: Literal["directory"]
     path: LocalPath
-    layout: Literal["files", "jsonl"] = "files"
+    layout: Literal["files", "jsonl", "matches"] = "files"
 
 
 class ParquetSink(Sink):

@@ -2,7 +2,8 @@
 
 {"delivery": …, "stream": …, "message": …, "subscription": …, "subscriber": …, "time": …, "headers": {…}, "content": …}
 
-``content`` is text where it is UTF-8; otherwise it is base64, and ``"encoding": "base64"`` follows.
+``content`` is text where it is UTF-8; otherwise it is base64, and ``"encoding": "base64"`` follows. Where messages
+themselves are not wanted, lines of deliveries without a payload have no content.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ _RARE = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
 _COMMON = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
-def lines(piece: Piece) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """``(rows, text)``: the numbers of some deliveries of the piece, in order, and a line for each."""
+def lines(piece: Piece, *, messages: bool = True) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """``(rows, text)``: the numbers of some deliveries of the piece, in order, and a line for each.
+
+    Without ``messages`` the content is the payload, and there is none where the message itself is delivered.
+    """
     if not len(piece.deliveries):
         return
-    encoded = contents(piece)
+    encoded = contents(piece) if messages else piece.deliveries.column("payload").dictionary_encode()
     bodies = pc.binary_join_element_wise(', "content": ', _content(encoded.dictionary), "}\n", "")
-    sizes = pc.binary_length(bodies).cast(pa.int64()).take(encoded.indices)
+    sizes = pc.binary_length(bodies).cast(pa.int64()).take(encoded.indices).fill_null(0)
     heads = _heads(piece)
     for start, stop in _cuts(sizes):
         rows = pa.array(range(start, stop), pa.int64())
-        body = bodies.take(encoded.indices.slice(start, stop - start))
+        body = bodies.take(encoded.indices.slice(start, stop - start)).fill_null("}\n")
         yield rows, pc.binary_join_element_wise(heads.slice(start, stop - start), body, "")
 
 

@@ -43,7 +43,7 @@ KINDS = ("messages", "deliveries", "dead", "failures")
 ROWS_AT_ONCE = 1 << 16
 """Deliveries that a reader holds at one time."""
 
-_FORGOTTEN = "forgotten.json"
+FORGOTTEN = "forgotten.json"
 _LEDGER = re.compile(r"batch-(\d+)\.json")
 _BATCH = re.compile(r"batch-(\d+)")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -258,7 +258,7 @@ class Log:
 
     def _forgotten(self) -> dict[str, Any]:
         try:
-            return read_record(self.folder / _FORGOTTEN)
+            return read_record(self.folder / FORGOTTEN)
         except FileNotFoundError:
             return {"batch": -1}
 
@@ -280,7 +280,7 @@ class Log:
         """
         upto = min(upto, self.last)
         if upto > self.forgotten:
-            write_record(self.folder / _FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": self._state})
+            write_record(self.folder / FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": self._state})
             self._drop(upto)
 
     def check(self, state: str) -> None:
@@ -290,14 +290,14 @@ class Log:
         """
         record = self._forgotten()
         forgotten, numbers = int(record["batch"]), set(self._numbers(_LEDGER))
-        records = [(self.folder / _FORGOTTEN, record)]
+        records = [(self.folder / FORGOTTEN, record)]
         for number in sorted(numbers):
             path = self._ledger(number)
             ledger = read_record(path)
             records.append((path, ledger))
             previous = ledger.get("previous", -1)
             if previous > forgotten and previous not in numbers:
-                text = "is missing" if forgotten >= 0 else f"is missing, or else {self.folder / _FORGOTTEN} is"
+                text = "is missing" if forgotten >= 0 else f"is missing, or else {self.folder / FORGOTTEN} is"
                 raise StateDamaged(self._ledger(previous), text)
             if number > forgotten:
                 self._check_parts(number, ledger)

@@ -2,20 +2,16 @@
 
 from twigcast.spark.api import deliver, pipeline, read
 from twigcast.spark.correlate import correlate
-from twigcast.spark.inbox import Progress, run_directory
 from twigcast.spark.live import LiveSet
 from twigcast.spark.rules import RuleTables, load_rules, save_rules
 from twigcast.spark.session import session
-from twigcast.spark.sinks.outbox import Counts
 from twigcast.spark.stages.match import Matched, match
 from twigcast.spark.stages.relational import match_relational, match_relational_stream
 from twigcast.spark.stages.snapshot import Snapshot, publish
 
 __all__ = [
-    "Counts",
     "LiveSet",
     "Matched",
-    "Progress",
     "RuleTables",
     "Snapshot",
     "correlate",
@@ -27,7 +23,6 @@ __all__ = [
     "pipeline",
     "publish",
     "read",
-    "run_directory",
     "save_rules",
     "session",
 ]

@@ -146,8 +146,10 @@ class Run:
         watch: Watch | None = None,
         stop: threading.Event | None = None,
         patience: float = 30.0,
+        prepare: Callable[[], None] | None = None,
     ) -> None:
-        """``patience``: with ``once``, seconds to wait for a sink that gets nowhere; the next run goes on there."""
+        """``patience``: with ``once``, seconds to wait for a sink that gets nowhere; the next run goes on there.
+        ``prepare`` is called when the state folder is this run's alone, before anything in it is opened."""
         self.settings = settings
         self.once = settings.trigger.once if once is None else once
         self.shards = shards or settings.spark.shards
@@ -164,6 +166,7 @@ class Run:
         """False if, with ``once``, the run ended before all was delivered; ``undelivered`` then counts, per sink."""
         self.undelivered: dict[str, int] = {}
         self._spark = spark
+        self._prepare = prepare
         self.streams: dict[str, StreamRun] = {}
         self.listings: dict[str, Listing] = {}
 
@@ -178,6 +181,8 @@ class Run:
         with ExitStack() as stack:
             self._stack = stack
             stack.enter_context(claimed(state.path))
+            if self._prepare is not None:
+                self._prepare()
             store = stack.enter_context(Store.open(settings.store.url, history=settings.store.history))
             self.paused = PausedSubscriptions(store)
             logs = {name: stack.enter_context(Log(state.log, name).claimed()) for name in settings.streams}

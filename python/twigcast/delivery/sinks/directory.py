@@ -24,7 +24,7 @@ _LONGEST = 120
 
 
 class DirectorySink(Sink):
-    """Files named after deliveries (``layout="files"``) or after batches (``layout="jsonl"``)."""
+    """Files named after deliveries (``layout="files"``) or after batches (``"jsonl"``, ``"matches"``)."""
 
     def __init__(self, name: str, path: Path, state: str, layout: str = "files") -> None:
         super().__init__(name)
@@ -51,14 +51,14 @@ class DirectorySink(Sink):
 
     def _file(self, batch: Batch, delivery: str, subscription: str) -> str:
         """Return the name of the file that a delivery is in."""
-        if self._layout == "jsonl":
+        if self._layout != "files":
             return f"{batch.stream}-{batch.batch:08d}-{self._state}.jsonl"
         return f"{folder_name(subscription)}.{delivery}.xml"
 
     def _write(self, batch: Batch, folder: Path) -> None:
         made: set[Path] = set()
         for piece in batch.pieces():
-            if self._layout == "jsonl":
+            if self._layout != "files":
                 self._write_lines(batch, piece, folder, made)
             else:
                 self._write_files(batch, piece, folder, made)
@@ -81,7 +81,7 @@ class DirectorySink(Sink):
 
     def _write_lines(self, batch: Batch, piece: Piece, folder: Path, made: set[Path]) -> None:
         # Appending: the deliveries of a subscriber may be in several pieces.
-        for rows, text in lines(piece):
+        for rows, text in lines(piece, messages=self._layout == "jsonl"):
             for subscriber, chosen in _by_subscriber(piece.deliveries.column("subscriber").take(rows)):
                 place = _folder(folder / folder_name(subscriber) / batch.date, made)
                 with (place / self._file(batch, "", "")).open("ab", buffering=0) as file:
