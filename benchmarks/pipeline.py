@@ -23,8 +23,9 @@ from twigcast.spark.live import LiveSet
 from twigcast.spark.pipeline import Run
 from twigcast.spark.session import session
 from twigcast.spark.stages import preload
-from twigcast.spark.stages.live import Version, held_at
 from twigcast.spark.stages.outcome import outcomes
+from twigcast.spark.stages.shared import SharedFile
+from twigcast.spark.workers import Snapshot, held_at
 from twigcast.store import Store, import_jsonl
 
 CORES = 2
@@ -177,7 +178,7 @@ def private() -> int:
 class Weigh:
     """A task that tells what its worker came to weigh by opening the snapshot and matching, or (None) by looking on."""
 
-    version: Version | None
+    version: Snapshot | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before = private()
@@ -199,13 +200,13 @@ def _memory(folder: Path, subscriptions: int) -> Iterator[Line]:
         with Store.open(f"sqlite:///{folder}/memory.db") as store:
             import_jsonl(store, (json.dumps({"id": s.id, "query": s.query}).encode() for s in queries(subscriptions)))
             version = LiveSet(store, folder / "memory").current().shards[0]
-        size = Path(version.base.engine).stat().st_size
+        size = Path(version.base.engine.path).stat().st_size
         # The same file by another name: workers of their own, forked as the others are.
-        other = shutil.copyfile(version.base.engine, folder / "memory" / "other.snapshot")
+        other = shutil.copyfile(version.base.engine.path, folder / "memory" / "other.snapshot")
         grown = []
-        for path, task in ((str(other), Weigh(None)), (version.base.engine, Weigh(version))):
+        for file, task in ((SharedFile(str(other)), Weigh(None)), (version.base.engine, Weigh(version))):
             frame = spark.read.parquet(str(folder / "part")).repartition(CORES)
-            with preload.preloading(spark.sparkContext, path):
+            with preload.preloading(spark.sparkContext, file):
                 weighed = frame.mapInArrow(task, "worker long, grown long")
             rows = weighed.collect()
             assert len({row.worker for row in rows}) == CORES, "one worker did it all"

@@ -15,8 +15,7 @@ from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.shares import BUDGET_BYTES, BUDGET_RESULTS, Result, Sharing, measure, share, within_budget
-from twigcast.spark.stages.outcome import outcomes
-from twigcast.spark.stages.payload import payloads
+from twigcast.spark.stages.outcome import outcomes, payloads
 
 SIZES = st.lists(st.integers(0, 50), max_size=12)
 

@@ -18,13 +18,13 @@ from twigcast.spark.live import LiveSet
 from twigcast.spark.serve import files_of
 from twigcast.spark.session import session
 from twigcast.spark.stages import preload
-from twigcast.spark.stages.live import File, Version, held_at
 from twigcast.spark.stages.preload import preloading
+from twigcast.spark.workers import File, Snapshot, held_at
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def unseen(version: Version) -> Version:
+def unseen(version: Snapshot) -> Snapshot:
     """The version as a machine sees it that does not have the driver's disk."""
 
     def hidden(file: File) -> File:
@@ -35,7 +35,7 @@ def unseen(version: Version) -> Version:
     return replace(version, base=hidden(version.base), deltas=tuple(map(hidden, version.deltas)))
 
 
-def asking(version: Version) -> Stage:
+def asking(version: Snapshot) -> Stage:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = held_at(version)
         ids = sorted(held.engine.match(b"<a/>"))

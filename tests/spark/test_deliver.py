@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from twigcast.delivery import Log
 from twigcast.spark import LiveSet, deliver
-from twigcast.spark.stages.payload import of_fragments, of_nodes
+from twigcast.spark.stages.outcome import of_fragments, of_nodes
 
 MESSAGES = [
     ("1", "<a><b>x</b><b>y</b></a>"),

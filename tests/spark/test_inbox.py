@@ -23,7 +23,7 @@ from twigcast.correlate.reference import derived_id
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.spark.stages.payload import of_fragments, of_nodes
+from twigcast.spark.stages.outcome import of_fragments, of_nodes
 
 # The subscriptions of every kind, and messages of two streams.
 SUBSCRIPTIONS: list[dict[str, Any]] = [

@@ -13,9 +13,9 @@ from fake_store import FakeStore
 from twigcast.engine import Engine
 from twigcast.errors import TwigcastError
 from twigcast.spark import live
+from twigcast.spark import workers as worker
 from twigcast.spark.live import LiveSet
-from twigcast.spark.stages import live as worker
-from twigcast.spark.stages.live import Version, held_at
+from twigcast.spark.workers import Snapshot, held_at
 
 NAMES = "abcdefgh"
 
@@ -27,7 +27,7 @@ def fresh_worker() -> None:
     worker.applied.clear()
 
 
-def found(version: Version, xml: bytes) -> dict[str, tuple[str | None, int | None]]:
+def found(version: Snapshot, xml: bytes) -> dict[str, tuple[str | None, int | None]]:
     """What a worker at a version says: subscription -> (subscriber, max_delay)."""
     held = held_at(version)
     batch = pa.RecordBatch.from_pydict({"id": ["m"], "xml": [xml]})

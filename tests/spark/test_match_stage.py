@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 import twigcast.spark
 from twigcast.engine import Engine
 from twigcast.errors import OptionError
-from twigcast.spark.stages import snapshot as snapshots
-from twigcast.spark.stages.snapshot import engine_of, publish
+from twigcast.spark import workers
+from twigcast.spark.stages.match import publish
+from twigcast.spark.workers import held_at
 
 
 def collect(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -77,8 +78,8 @@ def test_a_worker_opens_a_snapshot_once(spark: SparkSession, engine: Engine) -> 
 
     def witness(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            engine_of(snapshot)
-        opened = snapshots.opened.count(snapshot.version)
+            held_at(snapshot)
+        opened = workers.opened.count(snapshot.base.engine.path)
         yield pa.RecordBatch.from_pydict({"process": [os.getpid()], "opened": [opened]})
 
     seen = spark.range(50).repartition(4).mapInArrow(witness, "process long, opened long").collect()
@@ -87,15 +88,15 @@ def test_a_worker_opens_a_snapshot_once(spark: SparkSession, engine: Engine) -> 
 
 def test_publishing_is_by_content(engine: Engine, tmp_path: Path) -> None:
     first, again = publish(engine, folder=tmp_path), publish(engine, folder=tmp_path)
-    assert first == again and [path.name for path in tmp_path.iterdir()] == [Path(first.path).name]
+    assert first == again and [path.name for path in tmp_path.iterdir()] == [Path(first.base.engine.path).name]
     engine.add("/other")
     other = publish(engine, folder=tmp_path)
-    assert other.version != first.version
+    assert other != first
     third = Engine()
     third.add("/third")
     for snapshot in (first, other, publish(third, folder=tmp_path)):
-        assert engine_of(snapshot) is engine_of(snapshot)
-    assert len(snapshots._open) == snapshots.KEPT
+        assert held_at(snapshot).engine is held_at(snapshot).engine
+    assert len(workers._held) == workers.KEPT
 
 
 def test_streaming_in_one_pass(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:

@@ -19,11 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from twigcast.engine import Engine
 from twigcast.spark.live import LiveSet
 from twigcast.spark.stages import preload
-from twigcast.spark.stages.live import Version, held_at
-from twigcast.spark.stages.match import match
+from twigcast.spark.stages.match import match, publish
 from twigcast.spark.stages.preload import preloading
 from twigcast.spark.stages.shared import SharedFile
-from twigcast.spark.stages.snapshot import publish
+from twigcast.spark.workers import Snapshot, held_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has workers share a snapshot")
 
@@ -33,7 +32,7 @@ def worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preload, "WORTH", 0)
 
 
-def asking(version: Version) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def asking(version: Snapshot) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Tells per task whether the worker had the base from its daemon, and what matches ``<a/>``."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,7 +45,7 @@ def asking(version: Version) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
     return stage
 
 
-def asked(spark: SparkSession, version: Version, file: SharedFile | None = None) -> DataFrame:
+def asked(spark: SparkSession, version: Snapshot, file: SharedFile | None = None) -> DataFrame:
     with preloading(spark.sparkContext, file or version.base.engine):
         return spark.range(8, numPartitions=8).mapInArrow(asking(version), "pid long, had boolean, found string")
 

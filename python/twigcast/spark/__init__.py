@@ -5,9 +5,9 @@ from twigcast.spark.correlate import correlate
 from twigcast.spark.live import LiveSet
 from twigcast.spark.rules import RuleTables, load_rules, save_rules
 from twigcast.spark.session import session
-from twigcast.spark.stages.match import Matched, match
+from twigcast.spark.stages.match import Matched, match, publish
 from twigcast.spark.stages.relational import match_relational, match_relational_stream
-from twigcast.spark.stages.snapshot import Snapshot, publish
+from twigcast.spark.workers import Snapshot
 
 __all__ = [
     "LiveSet",

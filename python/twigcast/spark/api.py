@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pydantic import TypeAdapter
 
 from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
-from twigcast.rows import ERROR, REFUSED
 from twigcast.spark.live import LiveSet
 from twigcast.spark.pipeline import Run, Watch
 from twigcast.spark.sources import event_time_of, source_of
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
-from twigcast.spark.sources.messages import MESSAGES_SQL, Load
+from twigcast.spark.sources.messages import MESSAGES_SQL
 from twigcast.spark.sources.table import frame_source
-from twigcast.spark.stages.commit import commit_batch
-from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.deliver import DeliverTask, commit_batch
 from twigcast.spark.stages.messages import check_messages, check_workers
-from twigcast.spark.stages.validity import ANYTHING, Validity
+from twigcast.spark.stages.validity import ReadTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-_SIGNED = pa.struct([(field.name, kind) for field, kind in zip(ERROR, REFUSED.values(), strict=True)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    load: Load
-    time: EventTime
-    validity: Validity = ANYTHING
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in self.validity(self.time(self.load(batches))):
-            # Spark knows no unsigned numbers.
-            yield batch.set_column(batch.schema.get_field_index("error"), "error", batch.column("error").cast(_SIGNED))
 
 
 def read(
@@ -65,7 +46,7 @@ def read(
     source = source_of(spark, stream, limits, None if state is None else Path(state))
     time = event_time_of(stream, limits)
     time.check()
-    return source.frame.mapInArrow(_Read(source.load, time), MESSAGES_SQL)
+    return source.frame.mapInArrow(ReadTask(source.load, time), MESSAGES_SQL)
 
 
 def stream_of(values: Mapping[str, Any]) -> config.AnyStream:

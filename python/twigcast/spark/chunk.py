@@ -27,7 +27,7 @@ from twigcast.rows import MATCH
 from twigcast.schema import Schema
 from twigcast.spark.stages.match import Matched
 from twigcast.spark.stages.messages import check_workers
-from twigcast.spark.stages.payload import payloads
+from twigcast.spark.stages.outcome import payloads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -42,9 +42,9 @@ from twigcast.spark.sources.listing import Listing
 from twigcast.spark.sources.messages import MESSAGES_SQL
 from twigcast.spark.sources.spark_log import take_over_source
 from twigcast.spark.stages.correlate import EVICTED
-from twigcast.spark.stages.found import DeliverFound
+from twigcast.spark.stages.deliver import DeliverFound
 from twigcast.spark.stages.standing import Standing
-from twigcast.spark.stages.validity import Validity
+from twigcast.spark.stages.validity import ReadTask, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -322,8 +322,6 @@ class CorrelationRun:
 
     def _messages(self, name: str, stream: config.AnyStream) -> DataFrame:
         """Return the messages of a stream; those that its schema rejects have an error."""
-        from twigcast.spark.api import _Read
-
         limits = self.run.settings.limits.limits()
         place = self._beginning.streams.get(name, Place(0))
         table = isinstance(stream, config.Table)
@@ -335,7 +333,7 @@ class CorrelationRun:
             starting=place.kafka_offsets() if isinstance(stream, config.Kafka) else None,
             without=place.table_files(self.run.settings.state.checkpoints / name) if table else (),
         )
-        read = _Read(source.load, event_time_of(stream, limits), self._validity[name])
+        read = ReadTask(source.load, event_time_of(stream, limits), self._validity[name])
         return source.frame.mapInArrow(read, MESSAGES_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:

@@ -31,8 +31,8 @@ from twigcast.failures import FATAL, Failed
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
 from twigcast.spark.serve import LOCAL, Files
-from twigcast.spark.stages.live import CHANGED_TRAITS, TRAITS, File, Version
 from twigcast.spark.stages.shared import SharedFile
+from twigcast.spark.workers import CHANGED_TRAITS, TRAITS, File, Snapshot
 
 if TYPE_CHECKING:
     from twigcast.store import Changes, SubscriptionRecord
@@ -66,7 +66,7 @@ class Published:
     """The subscriptions as of one version of the store, a part per shard."""
 
     version: int
-    shards: tuple[Version, ...]
+    shards: tuple[Snapshot, ...]
     subscriptions: int
     """How many there are, without correlations."""
     correlations: Mapping[str, SubscriptionRecord] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class _Shard:
     limits: Limits
     files: Files
     engine: Engine = field(init=False)
-    published: Version | None = None
+    published: Snapshot | None = None
 
     def __post_init__(self) -> None:
         self.engine = Engine(limits=self.limits)
@@ -236,7 +236,7 @@ class _Shard:
         self._folded: File | None = None
         self._written: list[File] = []
         """All files that have not been deleted."""
-        self._in_use: weakref.WeakSet[Version] = weakref.WeakSet()
+        self._in_use: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         """The versions that somebody holds: tasks may ask for their files."""
 
     def successor(self) -> _Shard:
@@ -281,7 +281,7 @@ class _Shard:
         return True
 
     def publish(self) -> None:
-        """Make the engine's state known as a :class:`Version`, if it is new."""
+        """Make the engine's state known as a :class:`Snapshot`, if it is new."""
         version = self.published
         if version is None:
             self._rebase()
@@ -293,7 +293,7 @@ class _Shard:
         self._changed.clear()
         self._delete_unused()
 
-    def _delta(self, known: Version) -> None:
+    def _delta(self, known: Snapshot) -> None:
         size = sum(_size(file) for file in known.deltas)
         if size * REBASE_SHARE > max(_size(known.base), FOLD_BYTES):
             self._rebase()
@@ -305,7 +305,7 @@ class _Shard:
             # For the next version: workers that have this one then find it in the shorter chain too.
             every = {number for file in deltas for number in _numbers(file)}
             self._folded = self._write_delta(known.base.version, every)
-        self._publish(Version(known.base, deltas, self.engine.selects))
+        self._publish(Snapshot(known.base, deltas, self.engine.selects))
 
     def _rebase(self) -> None:
         self._folded = None
@@ -315,9 +315,9 @@ class _Shard:
         rows = [row or (None,) * len(TRAITS) for row in self._traits]
         columns = list(zip(*rows, strict=True)) or [()] * len(TRAITS)
         _write(traits, pa.table([pa.array(column, f.type) for column, f in zip(columns, TRAITS, strict=True)], TRAITS))
-        self._publish(Version(self._share(engine, traits), (), self.engine.selects))
+        self._publish(Snapshot(self._share(engine, traits), (), self.engine.selects))
 
-    def _publish(self, version: Version) -> None:
+    def _publish(self, version: Snapshot) -> None:
         self.published = version
         self._in_use.add(version)
 
@@ -350,8 +350,8 @@ class _Shard:
         if self._folded is not None:
             used.add(self._folded)
         for file in [file for file in self._written if file not in used]:
-            self.files.delete(file.engine)
-            self.files.delete(file.traits)
+            for shared in file.every:
+                self.files.delete(shared)
             self._written.remove(file)
 
 
@@ -368,10 +368,11 @@ def _uncollected() -> Iterator[None]:
 
 
 def _size(file: File) -> int:
-    return sum(Path(shared.path).stat().st_size for shared in (file.engine, file.traits))
+    return sum(Path(shared.path).stat().st_size for shared in file.every)
 
 
 def _numbers(file: File) -> list[int]:
+    assert file.traits is not None
     with pa.memory_map(file.traits.path) as mapped:
         numbers: list[int] = pa.ipc.open_file(mapped).read_all().column("number").to_pylist()
     return numbers

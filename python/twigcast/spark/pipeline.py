@@ -44,8 +44,7 @@ from twigcast.spark.sources.following import GOES_ON, Following, clear
 from twigcast.spark.sources.listing import Entry, Listing
 from twigcast.spark.sources.messages import Load
 from twigcast.spark.stages.archive import Archive
-from twigcast.spark.stages.commit import commit_batch
-from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.deliver import DeliverTask, commit_batch
 from twigcast.spark.stages.messages import check_workers
 from twigcast.spark.stages.preload import coming
 from twigcast.spark.stages.validity import Validity

@@ -27,8 +27,7 @@ from twigcast.spark.serve import files_of
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
 from twigcast.spark.sources.table import load
 from twigcast.spark.stages.archive import SCHEMA_SQL, archived_streams
-from twigcast.spark.stages.commit import commit_batch
-from twigcast.spark.stages.deliver import DeliverTask
+from twigcast.spark.stages.deliver import DeliverTask, commit_batch
 from twigcast.store import Store
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twigcast.rows import ERROR
 
@@ -29,6 +30,9 @@ MESSAGES_SQL = (
     "message string, time timestamp, headers map<string,string>, xml binary,"
     " error struct<code:string,line:long,column:long,offset:long,text:string>"
 )
+
+# A text column has been decoded already, so whatever encoding the message declares is no longer true.
+_DECLARED_ENCODING = r"""\A(\x{FEFF}?<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')"""
 
 Load = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -73,3 +77,15 @@ def dated(source: Source) -> Source:
     if "arrival" in source.frame.columns:
         return source
     return replace(source, frame=source.frame.withColumn("arrival", f.current_timestamp()))
+
+
+def as_bytes(xml: pa.Array) -> pa.Array:
+    """A column of messages as bytes."""
+    kind = xml.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if pc.any(pc.match_substring_regex(xml, _DECLARED_ENCODING)).as_py():
+            xml = pc.replace_substring_regex(xml, _DECLARED_ENCODING, r"\1")
+        return xml.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    if pa.types.is_null(kind):
+        return xml.cast(pa.binary())
+    return xml

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from twigcast.errors import OptionError
 from twigcast.spark.paths import local_uri
-from twigcast.spark.sources.messages import Source, message_batch
-from twigcast.spark.stages.outcome import as_bytes
+from twigcast.spark.sources.messages import Source, as_bytes, message_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,7 +26,7 @@ from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome
 from twigcast.correlate.reference import derived_id
 from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
-from twigcast.spark.stages.payload import of_fragments
+from twigcast.spark.stages.outcome import of_fragments
 from twigcast.spark.stages.standing import Ready, Shipped, Standing
 
 RESULT, DERIVED, LATE, REFUSED, EVICTED, FAILED = "result", "derived", "late", "refused", "evicted", "failed"

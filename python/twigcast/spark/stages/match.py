@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +17,14 @@ import pyarrow as pa
 from twigcast.engine import Engine
 from twigcast.errors import OptionError
 from twigcast.rows import REFUSED, refused_columns
+from twigcast.spark.serve import LOCAL, checksum_of, files_of
 from twigcast.spark.stages.messages import check_messages
-from twigcast.spark.stages.outcome import Outcome, outcomes
-from twigcast.spark.stages.payload import payloads
+from twigcast.spark.stages.outcome import Outcome, outcomes, payloads
 from twigcast.spark.stages.preload import preloading
-from twigcast.spark.stages.snapshot import Snapshot, engine_of, publish
+from twigcast.spark.workers import File, Snapshot, held_at
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
 ROWS_AT_ONCE = 1 << 16
@@ -74,9 +79,8 @@ class MatchStage:
     snapshot: Snapshot
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        engine = engine_of(self.snapshot)
-        ids = engine.ids
-        selects = engine.selects
+        engine = held_at(self.snapshot).engine
+        ids, selects = engine.ids, self.snapshot.selects
         for outcome in outcomes(batches, engine, select=selects):
             yield from match_rows(outcome, ids, selects=selects)
             rejected = outcome.rejected
@@ -85,6 +89,52 @@ class MatchStage:
             failing = outcome.failing
             if failing is not None:
                 yield from failed_rows(failing, ids, selects=selects)
+
+
+def publish(
+    engine: Engine | str | Path, *, folder: Path | None = None, context: SparkContext | None = None
+) -> Snapshot:
+    """Put a snapshot where every worker can open it.
+
+    ``folder`` is a temporary one, deleted at exit, unless given. With the ``context`` of a cluster, machines that do
+    not see the folder fetch the snapshot from the driver, once each.
+    """
+    folder = folder or _temporary_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    # Never seen half-written: a name of its own first, then the rename.
+    fresh = folder / f".{uuid.uuid4().hex}.tmp"
+    try:
+        if isinstance(engine, (str, Path)):
+            _copy(Path(engine), fresh)
+        else:
+            engine.save(fresh)
+        # A worker that has the same set open knows it by its name.
+        path = folder / f"{checksum_of(fresh)}.snapshot"
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    files = LOCAL if context is None else files_of(context)
+    base = File(files.share(path.resolve()))
+    selects = engine.selects if isinstance(engine, Engine) else held_at(Snapshot(base)).engine.selects
+    return Snapshot(base, selects=selects)
+
+
+def _copy(snapshot: Path, fresh: Path) -> None:
+    try:
+        shutil.copyfile(snapshot, fresh)
+    except OSError as error:
+        raise OptionError(
+            "no-such-snapshot",
+            f"the snapshot {str(snapshot)!r} cannot be read: {error.strerror}",
+            hint="give the path of a file that Engine.save wrote",
+        ) from error
+
+
+@cache
+def _temporary_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="twigcast-snapshots-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: str = "id", xml: str = "xml") -> Matched:
@@ -110,7 +160,7 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
 
     spark = messages.sparkSession
     snapshot = engine if isinstance(engine, Snapshot) else publish(engine, context=spark.sparkContext)
-    opened = engine if isinstance(engine, Engine) else engine_of(snapshot)
+    opened = engine if isinstance(engine, Engine) else held_at(snapshot).engine
     numbers = pa.types.is_integer(opened.ids.type)
     schema = StructType(
         [
@@ -122,11 +172,11 @@ def match(messages: DataFrame, engine: Engine | Snapshot | str | Path, *, id: st
             StructField("offset", LongType()),
             StructField("text", StringType()),
             StructField("original", BinaryType()),
-            *([StructField("payload", BinaryType())] if opened.selects else []),
+            *([StructField("payload", BinaryType())] if snapshot.selects else []),
         ]
     )
     # What was published is for more than one job: worth a daemon that keeps it.
-    with preloading(spark.sparkContext, snapshot.file if isinstance(engine, Snapshot) else None):
+    with preloading(spark.sparkContext, snapshot.base.engine if isinstance(engine, Snapshot) else None):
         return Matched(pair.mapInArrow(MatchStage(snapshot), schema))
 
 

@@ -2,11 +2,15 @@
 
 This is the part of the match stage that knows nothing of DataFrames, so that a pipeline can put a source before it and
 a sink behind it in one pass of one task.
+
+The payload of a delivery is what a transform makes, or what the subscription selects. One fragment is the payload as it
+is; several, or one that is no element, stand in ``<results>``, each in a ``<result>``; node ids stand in ``<nodes>``,
+separated by spaces. ``complete="false"`` marks results that are not all, and ``reason`` says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import pyarrow as pa
@@ -15,12 +19,10 @@ import pyarrow.compute as pc
 from twigcast.engine import Engine
 from twigcast.failures import FATAL
 from twigcast.rows import ERROR, FAILURES, MATCHES, error_row
+from twigcast.spark.sources.messages import as_bytes
 
 MATCHES_AT_ONCE = 1 << 21
 """Matches held at one time, roughly: a message may have one per subscription."""
-
-# A text column has been decoded already, so whatever encoding the message declares is no longer true.
-_DECLARED_ENCODING = r"""\A(\x{FEFF}?<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +105,6 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once
             yield _refused(ids, xml, pa.array([error_row("internal", f"the engine failed: {failure}")], ERROR))
 
 
-def as_bytes(xml: pa.Array) -> pa.Array:
-    """A column of messages as bytes."""
-    kind = xml.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        if pc.any(pc.match_substring_regex(xml, _DECLARED_ENCODING)).as_py():
-            xml = pc.replace_substring_regex(xml, _DECLARED_ENCODING, r"\1")
-        return xml.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
-    if pa.types.is_null(kind):
-        return xml.cast(pa.binary())
-    return xml
-
-
 def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array:
     # if_else lacks a kernel for structs in older pyarrow; take does not.
     indices = pc.if_else(mask, 0, pc.add(pa.array(range(len(otherwise)), pa.int64()), 1))
@@ -124,3 +114,40 @@ def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array
 
 def _refused(ids: pa.Array, xml: pa.Array, errors: pa.Array) -> Outcome:
     return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors, pa.nulls(len(ids), FAILURES))
+
+
+def payloads(matches: pa.Array) -> pa.Array:
+    """Return for each match of ``Engine.select_batch`` what to deliver, null for the message itself."""
+    nodes, fragments, complete, made, reasons = map(
+        matches.field, ("nodes", "fragments", "complete", "payload", "reason")
+    )
+    # what a limit cut off as a whole has no payload either, and is not the message itself
+    asked = pc.or_(pc.or_(nodes.is_valid(), fragments.is_valid()), pc.invert(complete))
+    if not pc.any(asked).as_py():
+        return made
+    values: list[bytes | None] = made.to_pylist()
+    for place in pc.indices_nonzero(asked).to_pylist():
+        whole, reason = complete[place].as_py(), reasons[place].as_py()
+        if fragments[place].is_valid or not nodes[place].is_valid:
+            values[place] = of_fragments(fragments[place].as_py() or (), whole, reason)
+        else:
+            values[place] = of_nodes(nodes[place].as_py(), whole, reason)
+    return pa.array(values, pa.binary())
+
+
+def of_fragments(fragments: Sequence[bytes], complete: bool = True, reason: str | None = None) -> bytes:
+    """Return the payload of a subscription that selects nodes as XML."""
+    if len(fragments) == 1 and complete and fragments[0].startswith(b"<") and fragments[0][1:2] not in b"!?":
+        return fragments[0]
+    results = b"".join(b"<result>" + fragment + b"</result>" for fragment in fragments)
+    return b"<results" + _mark(complete, reason) + b">" + results + b"</results>"
+
+
+def of_nodes(nodes: Sequence[int], complete: bool = True, reason: str | None = None) -> bytes:
+    """Return the payload of a subscription that selects the ids of nodes."""
+    return b"<nodes" + _mark(complete, reason) + b">" + b" ".join(b"%d" % node for node in nodes) + b"</nodes>"
+
+
+def _mark(complete: bool, reason: str | None) -> bytes:
+    why = b"" if reason is None else b' reason="%b"' % reason.encode()
+    return b"" if complete else b' complete="false"' + why

@@ -1,4 +1,4 @@
-"""Messages of a publisher whose schema is law: those that are not valid are refused before they are matched."""
+"""Messages as they are read: loaded, with their event times, and refused if a publisher's schema is law for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
-from twigcast.rows import ERROR, row_of_error
+from twigcast.rows import ERROR, REFUSED, row_of_error
 from twigcast.schema import Schema, read_schema
 from twigcast.schema.gate import Gate
+from twigcast.spark.sources.event_time import EventTime
+from twigcast.spark.sources.messages import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,21 @@ class Validity:
 
 
 ANYTHING = Validity()
+_SIGNED = pa.struct([(field.name, kind) for field, kind in zip(ERROR, REFUSED.values(), strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Load, date, check: rows of a source in, rows of ``MESSAGES_SQL`` out."""
+
+    load: Load
+    time: EventTime
+    validity: Validity = ANYTHING
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in self.validity(self.time(self.load(batches))):
+            # Spark knows no unsigned numbers.
+            yield batch.set_column(batch.schema.get_field_index("error"), "error", batch.column("error").cast(_SIGNED))
 
 
 def schema_of(path: str) -> Schema:

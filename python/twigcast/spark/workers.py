@@ -1,12 +1,12 @@
-"""A set of subscriptions that changes while it is in use: a base and small deltas, as files.
+"""The engines that a worker process keeps between tasks.
 
-The driver publishes; a task carries the names only. A worker keeps the engine that it has and applies the deltas that
-it lacks, so a change costs what it changes. Every task of a micro-batch names the same version, and gets exactly that.
+The driver publishes a set of subscriptions as files: a base, and small deltas while the set changes. A task carries
+their names only. A worker keeps the engine that it has and applies the deltas that it lacks, so a change costs what it
+changes. Every task of a micro-batch names the same snapshot, and gets exactly that.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from twigcast.spark.stages.preload import preloaded
 from twigcast.spark.stages.shared import SharedFile, keep, open_shared
 
 KEPT = 2
-"""Engines of one shard that a worker keeps: two streams may be at two versions for the length of a micro-batch."""
+"""Engines that a worker keeps: two streams may be at two versions for the length of a micro-batch."""
 
 TRAITS = pa.schema(
     [
@@ -34,19 +34,23 @@ CHANGED_TRAITS = pa.schema([("number", pa.uint32()), *TRAITS])
 
 
 class File(NamedTuple):
-    """A published pair of files: the engine's part and the traits."""
+    """The published files of a base or a delta: the engine's part, and the traits of a store's subscriptions."""
 
     engine: SharedFile
-    traits: SharedFile
-    version: int
+    traits: SharedFile | None = None
+    version: int = 0
     """The engine's version that it leads to."""
+
+    @property
+    def every(self) -> tuple[SharedFile, ...]:
+        return (self.engine,) if self.traits is None else (self.engine, self.traits)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Version:
-    """One state of a shard's subscriptions: all that travels to a task.
+class Snapshot:
+    """A published set of subscriptions, or one state of a shard of them: all that travels to a task.
 
-    The driver keeps the files of a version as long as its object exists there.
+    The driver keeps the files of a shard's state as long as its object exists there.
     """
 
     base: File
@@ -86,57 +90,48 @@ class Traits:
         return pc.if_else(place.is_null(), base.take(unchanged), picked)
 
 
-@dataclass
+@dataclass(eq=False)
 class Held:
     """An engine that a worker has, and the files it was made of."""
 
     engine: Engine
     traits: Traits
+    """Empty for a set that is not a store's."""
     base: File
     version: int
 
 
-_held: OrderedDict[int, Held] = OrderedDict()
-_next = 0
+# In an importable module: what is pickled with a task starts empty each time.
+_held: list[Held] = []
+"""Those that were asked for last at the end."""
 opened: list[str] = []
 """The bases this process has opened, in order: one entry each, or the cache does not do its work."""
 applied: list[str] = []
 """The deltas this process has applied, likewise."""
 
 
-def held_at(version: Version) -> Held:
-    """The engine at exactly this version, from this process's cache if it can be brought there.
-
-    The cache must live in an importable module: what is pickled with a task starts empty each time.
-    """
-    global _next
-    best = None
-    for key in list(_held):
-        held = _held[key]
-        if held.base != version.base:
-            continue
-        reachable = [file.version for file in version.files]
-        if held.version in reachable and (best is None or held.version > _held[best].version):
-            best = key
-    if best is None:
+def held_at(snapshot: Snapshot) -> Held:
+    """Return the engine of exactly this snapshot, from this process's cache if it can be brought there."""
+    versions = [file.version for file in snapshot.files]
+    fitting = [held for held in _held if held.base == snapshot.base and held.version in versions]
+    held = max(fitting, key=lambda held: held.version, default=None)
+    if held is None:
         # Another shard's engine is let go first: a worker has the memory for one.
-        for key in [key for key, held in _held.items() if held.base != version.base]:
-            del _held[key]
-        held = _open(version.base)
-        best, _next = _next, _next + 1
-        _held[best] = held
-        while len(_held) > KEPT:
-            _held.popitem(last=False)
-    _held.move_to_end(best)
-    held = _held[best]
-    for file in version.files:
-        keep(file.engine)
-        keep(file.traits)
-    try:
-        _advance(held, version)
-    except BaseException:
-        del _held[best]  # half-way between two versions
-        raise
+        shard = snapshot.base.traits is not None
+        _held[:] = [one for one in _held if one.base == snapshot.base or not (shard and one.base.traits)]
+        held = _open(snapshot.base)
+    else:
+        _held.remove(held)  # and if it comes to a stop half-way between two versions, nobody gets it again
+    for file in snapshot.files:
+        for shared in file.every:
+            keep(shared)
+    for delta in snapshot.files[versions.index(held.version) + 1 :]:
+        open_shared(delta.engine, held.engine.apply)
+        held.traits.change(_read(delta.traits))
+        held.version = delta.version
+        applied.append(delta.engine.path)
+    _held.append(held)
+    del _held[:-KEPT]
     return held
 
 
@@ -146,17 +141,8 @@ def _open(base: File) -> Held:
     return Held(engine, Traits(_read(base.traits)), base, base.version)
 
 
-def _advance(held: Held, version: Version) -> None:
-    done = [file.version for file in version.files].index(held.version)
-    for delta in version.files[done + 1 :]:
-        open_shared(delta.engine, held.engine.apply)
-        held.traits.change(_read(delta.traits))
-        held.version = delta.version
-        applied.append(delta.engine.path)
-
-
-def _read(file: SharedFile) -> pa.Table:
-    return open_shared(file, _mapped)
+def _read(file: SharedFile | None) -> pa.Table:
+    return TRAITS.empty_table() if file is None else open_shared(file, _mapped)
 
 
 def _mapped(path: str) -> pa.Table:
