@@ -18,7 +18,7 @@ from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_i
 from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.failures import Failed, FailedRows, add_failed, failures_column
+from twigcast.failures import Failed, FailedRows, add_failed, exceeded_rows, failures_column
 from twigcast.failures import Failure as Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import Ids, are_ids, is_id
@@ -28,7 +28,6 @@ from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
-from twigcast.lang.printer import to_xpath
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
@@ -40,7 +39,6 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
 from twigcast.removed import refuse_removed
-from twigcast.residual import Residuals, check, selecting
 from twigcast.results import (
     RESULT_FIELDS,
     Selected,
@@ -124,7 +122,6 @@ class Engine:
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = self._make_shapes()
         self._register = Register(self.kernel)
-        self._residuals = Residuals()
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
         # transforms, by number
@@ -190,10 +187,10 @@ class Engine:
             return self._ids.numbers(ids)
 
     def may_fail(self, id: SubscriptionId) -> bool:
-        """Return whether a subscription is evaluated by itself, beside the kernel, so that it can fail by itself."""
+        """Return whether a subscription is evaluated by itself, so that it can fail by itself."""
         with self._lock:
             number = self._ids.numbers([id])[0]
-            return number in self._residuals or number in self._transforming
+            return self.kernel.has_query(number) or number in self._transforming
 
     @property
     def selects(self) -> bool:
@@ -242,7 +239,7 @@ class Engine:
                 ids += some
             self._check_ids(ids)
             register = self._register
-            residuals, transforms, wanting = [], [], []
+            transforms, wanting = [], []
             try:
                 for i, s in enumerate(subscriptions):
                     if self._is_transform(s):
@@ -253,14 +250,9 @@ class Engine:
                     try:
                         register.queue(i, template, literals, s.result)
                     except NotEncodable:
-                        template = Template(_undecided(s, self.namespaces))
-                        register.queue(i, template, ())
+                        register.queue(i, Template(_undecided(s, self.namespaces)), (), s.result)
                     if s.result != "match":
                         wanting.append(i)
-                    residual = template.plan.residual
-                    if residual is not None:
-                        check(residual)
-                        residuals.append((i, residual, selecting(residual, s.result)))
                 at = len(subscriptions)
                 for template, some, literals in alike:
                     register.queue_alike(range(at, at := at + len(some)), template, literals)
@@ -268,8 +260,6 @@ class Engine:
             except BaseException:
                 register.clear()
                 raise
-            for i, residual, selects in residuals:
-                self._residuals.add(numbers[i], residual, selects)
             self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
@@ -280,10 +270,12 @@ class Engine:
                 self._history.added(subscriptions)
 
     def _want(self, number: int, s: Subscription) -> None:
-        """What a subscription from a snapshot selects."""
-        template, literals = self._split(s)
+        """Set what a subscription from a snapshot selects."""
         self._wanting[number] = s
-        if not self._residuals.want(number, s.result):
+        if self.kernel.has_query(number):
+            self.kernel.want_query(number, s.result == "fragments")
+        else:
+            template, literals = self._split(s)
             self._register.want(number, template, literals, s.result)
 
     def _is_transform(self, s: Subscription) -> bool:
@@ -346,10 +338,7 @@ class Engine:
             self._transform(s)
             return None
         template, literals = self._split(s)
-        residual = template.plan.residual
-        if residual is not None:
-            check(residual)
-            selecting(residual, s.result)
+        self._register.query(template)
         return template, literals
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
@@ -400,7 +389,6 @@ class Engine:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._ids.pop(id)
             self.kernel.remove(number)
-            self._residuals.remove(number)
             if self._transforming.pop(number, None) is not None and self._transforms is not None:
                 self._transforms.remove(number)
             self._wanting.pop(number, None)
@@ -417,12 +405,10 @@ class Engine:
         """
         xml = message_of(xml)
         began = self._reuses
-        numbers, error = self.kernel.match_one(xml, self._limits)
+        numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
         raise_if(error)
         self._validate(xml)
-        failed: list[Failed] = []
-        if self._residuals:  # without the lock: libxml2 may take its time
-            numbers, failed = self._residuals.keep(xml, numbers, self.limits)
+        failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
         if self._transforms:
             more, untried, error = self._transforms.match(xml, self.limits)
             raise_if(error)
@@ -449,12 +435,10 @@ class Engine:
         """Do as ``match`` does, with what each of the subscriptions selects, if it asked for that."""
         xml = message_of(xml)
         began = self._reuses
-        found, error = self.kernel.select_one(xml, self._limits)
+        found, exceeded, error = self.kernel.select_one(xml, self._limits)
         raise_if(error)
         self._validate(xml)
-        failed: list[Failed] = []
-        if self._residuals:
-            found, failed = self._residuals.select(xml, found, self.limits)
+        failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
         chosen: list[tuple[int, Result]] = [
             (number, (nodes, fragments, reason is None, None, reason)) for number, nodes, fragments, reason in found
         ]
@@ -464,7 +448,7 @@ class Engine:
             failed += untried
             chosen += [(one.number, (None, None, one.reason is None, one.payload, one.reason)) for one in made]
             chosen.sort(key=lambda one: one[0])
-        if self._makes_beside_filters:
+        if self._transforms:
             chosen = within_budget(chosen, self.limits)
         if failed:
             self._report(failed, failures)
@@ -472,11 +456,6 @@ class Engine:
             if self._reuses != began:
                 chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
             return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
-
-    @property
-    def _makes_beside_filters(self) -> bool:
-        """Whether results come from more than the kernel's filters, each part of which keeps to the budget alone."""
-        return bool(self._transforms) or (bool(self._wanting) and bool(self._residuals))
 
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)
@@ -506,12 +485,10 @@ class Engine:
         Subscriptions that could not be evaluated are appended to ``failed``."""
         # A piece ends after what must not be cut, so it may have more than that may have.
         limits = replace(self.limits, max_bytes=min(4 * self.limits.max_bytes, 2**32 - 1))
-        numbers, error = units.match_one(xml, free, limits.of_kernel())
+        numbers, exceeded, error = units.match_one(xml, free, limits.of_kernel())
         if error is not None:
             return [], error_of(error)
-        if self._residuals:
-            numbers, more = self._residuals.keep(xml[0].as_py(), numbers, limits)
-            failed += more
+        failed += [Failed.exceeded(number, what, limits) for number, what in exceeded]
         return numbers, None
 
     def match_batch(self, batch: pa.RecordBatch, *, order: Order = "ascending") -> pa.RecordBatch:
@@ -542,15 +519,12 @@ class Engine:
         start = 0
         xml, rejected = self._valid(xml)
         while True:
-            data, end = self.kernel.match_column(xml, start, max_matches, order, self._limits)
+            data, end, exceeded = self.kernel.match_column(xml, start, max_matches, order, self._limits)
             result = pa.array(data)
             matches = result.field("matches")
-            failed: FailedRows = {}
-            part = xml.slice(start, end - start)
-            if self._residuals:
-                matches, failed = self._residuals.keep_lists(part, matches, self.limits)
+            failed = exceeded_rows(exceeded, self.limits)
             if self._transforms:
-                more, untried = self._transforms.match_column(part, self.limits)
+                more, untried = self._transforms.match_column(xml.slice(start, end - start), self.limits)
                 matches = merged_numbers(matches, more)
                 add_failed(failed, untried)
             error = with_rejected(result.field("error"), rejected, start)
@@ -579,16 +553,13 @@ class Engine:
         start = 0
         xml, rejected = self._valid(xml)
         while True:
-            data, end = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
+            data, end, exceeded = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
             result = pa.array(data)
             matches, error = result.field("matches"), result.field("error")
-            failed: FailedRows = {}
+            failed = exceeded_rows(exceeded, self.limits)
             part = xml.slice(start, end - start)
-            if self._residuals:
-                matches, failed = self._residuals.select_lists(part, matches, self.limits, max_bytes)
-                part = part[: len(matches)]
             for found, rows, more in self._with_transforms(part, as_matches(matches), max_bytes):
-                if self._makes_beside_filters:
+                if self._transforms:
                     found = self._cut_lists(found)
                 of_rows = {row - rows.start: failed[row] for row in failed if rows.start <= row < rows.stop}
                 add_failed(of_rows, more)
@@ -720,11 +691,9 @@ def parse_transform_of(text: str, scope: Scope) -> Transform:
 
 
 def _undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
-    """For a query that the kernel cannot take: every message is checked by the full XPath engine."""
+    """Return a plan for a query that the kernel's patterns cannot express: it is evaluated on every message."""
     scope = {**namespaces, **(s.namespaces or {})}
     expr = from_document(parse(s.query, scope, s.default_namespace, dialect=s.dialect))
-    xpath, prefixes = to_xpath(expr)
     reason = Reason("the kernel has no such test", Span(0, len(s.query)))
-    is_node_set = ast.type_of(expr) == ast.NODE_SET
-    residual = Residual(None, (reason,), xpath, tuple(sorted(prefixes.items())), is_node_set)
+    residual = Residual(None, (reason,), expr, ast.type_of(expr) == ast.NODE_SET)
     return Plan((ANYWAY,), None, (), residual)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,16 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twigcast.arrow import pa
 from twigcast.delta import History, as_dict
+from twigcast.errors import QueryError
 from twigcast.ids import Ids
+from twigcast.lang.program import encode
+from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.pattern import Residual
 from twigcast.sealed import Format
 from twigcast.transform.templates import Prepared
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-FORMAT = Format("snapshot", b"TWIGCAST", 4)
+FORMAT = Format("snapshot", b"TWIGCAST", 5, oldest=4)
+
+_LOG = logging.getLogger(__name__)
 
 
 class Extra(NamedTuple):
@@ -29,16 +34,18 @@ class Extra(NamedTuple):
     open: Callable[[Engine, int, Any], None]
 
 
-def _save_residuals(engine: Engine) -> Iterable[tuple[int, Any]]:
-    return ((number, [r.xpath, r.prefixes, r.node_set]) for number, r in engine._residuals.items())
-
-
 def _open_residual(engine: Engine, number: int, value: Any) -> None:
-    xpath, prefixes, node_set = value
+    """Compile the query of a residual subscription, which snapshots of earlier versions have as text."""
+    xpath, prefixes, _ = value
     if not isinstance(xpath, str) or not all(isinstance(text, str) for pair in prefixes for text in pair):
         raise ValueError("a residual that is no XPath")
-    pairs = tuple((prefix, uri) for prefix, uri in prefixes)
-    engine._residuals.add(number, Residual(None, (), xpath, pairs, bool(node_set)))
+    try:
+        expr = parse(xpath, dict(prefixes))
+    except QueryError as error:
+        # written out, it had become too long to be a query
+        _LOG.warning("subscription %r matches nothing any more: %s", engine._ids.at([number])[0], error)
+        expr = parse("false()")
+    engine.kernel.add_query(number, *encode(expr, engine.kernel))
 
 
 def _save_results(engine: Engine) -> Iterable[tuple[int, Any]]:
@@ -75,7 +82,7 @@ def _open_transform(engine: Engine, number: int, value: Any) -> None:
 
 # Whatever else is kept per subscription belongs here; what it is called must not change.
 EXTRAS = {
-    "residual": Extra(_save_residuals, _open_residual),
+    "residual": Extra(lambda engine: (), _open_residual),
     "result": Extra(_save_results, _open_result),
     "transform": Extra(_save_transforms, _open_transform),
 }
@@ -174,7 +181,7 @@ def _engine(
     if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
         raise ValueError("a version that is no number")
     options = kind._saved_options(meta)
-    engine = kind(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
+    engine = kind(namespaces=meta["namespaces"], limits=Limits.of_saved(meta["limits"]), **options, **schema)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
     engine._adopt(engine._open_kernel(data), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]

@@ -6,6 +6,7 @@
 //! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
+use crate::evaluate::Queries;
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
 use crate::paths::{PathId, Step};
@@ -29,6 +30,8 @@ pub struct Engine {
     pub(crate) constants: Constants,
     pub(crate) store: Store,
     pub(crate) wanted: Wanted,
+    /// What is left to ask, by full XPath, of messages that satisfy the patterns of some subscriptions.
+    pub(crate) queries: Queries,
     /// Some subscription needs more than paths.
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
@@ -100,6 +103,7 @@ impl Engine {
             constants: Constants::default(),
             store: Store::default(),
             wanted: Wanted::default(),
+            queries: Queries::default(),
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
@@ -251,6 +255,9 @@ impl Engine {
             None => self.open_bucket(shape, row)?,
         };
         self.changed.push(self.store.bucket(bucket).item);
+        if self.has_query(sub) {
+            self.store.check_at_once(bucket);
+        }
         let row = self.store.push(bucket, row, sub);
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
@@ -350,6 +357,32 @@ impl Engine {
         self.wanted.add(sub, form, selector, row, self.constants.len())
     }
 
+    /// From now on the subscription, which may still be a reserved number, holds only for messages that satisfy its
+    /// patterns and this query, too. The query is given as words and the strings in it (see `evaluate::program`).
+    pub fn add_query(&mut self, sub: u32, words: &[u32], strings: &[&str]) -> Result<(), &'static str> {
+        match self.numbers.get(sub as usize) {
+            Some(Number::Free | Number::Paths(_)) => {}
+            Some(&Number::Row { bucket, .. }) => self.store.check_at_once(bucket),
+            Some(Number::Bucket(_) | Number::Guard { .. }) | None => return Err("no such subscription"),
+        }
+        self.queries.add(sub, words, strings, &self.index.names)?;
+        self.has_patterns = true;
+        self.uses_attributes = true;
+        Ok(())
+    }
+
+    /// From now on matches of the subscription come with what its query selects.
+    pub fn want_query(&mut self, sub: u32, form: Form) -> Result<(), &'static str> {
+        let query = self.queries.of(sub).filter(|query| self.queries.is_node_set(*query));
+        self.wanted.add_query(sub, form, query.ok_or("only a node-set selects nodes")?);
+        Ok(())
+    }
+
+    /// Whether a subscription has a query.
+    pub fn has_query(&self, sub: u32) -> bool {
+        self.queries.of(sub).is_some()
+    }
+
     /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
     /// `sub_ends[j]` of the paths.
     pub fn add_many(
@@ -434,6 +467,7 @@ impl Engine {
             Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
         }
         self.wanted.remove(sub);
+        self.queries.remove(sub);
         self.subscriptions -= 1;
         true
     }
@@ -499,5 +533,6 @@ impl Engine {
             + self.constants.bytes()
             + self.store.bytes()
             + self.wanted.bytes()
+            + self.queries.bytes()
     }
 }

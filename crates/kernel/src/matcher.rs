@@ -1,14 +1,16 @@
 //! One thread's matching: a message's events drive the path engine and fill the node table; when the message is whole,
-//! the buckets that its paths reached are checked.
+//! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
+use crate::evaluate::{self, Budget, Failed, IdAttribute, Tree};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
-use crate::output::results::{Collector, Results};
+use crate::output::results::{Asked, Collector, Results};
 use crate::paths::trie::Trie;
 use crate::paths::PathMatcher;
 use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
 use crate::shapes::search::Message;
+use crate::shapes::select::SelectionId;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
 use crate::values::number::number;
@@ -38,6 +40,9 @@ pub(crate) struct Table {
     changes: u64,
     collector: Collector,
     pub(crate) sorter: Sorter,
+    evaluation: evaluate::Scratch,
+    id_attributes: Vec<IdAttribute>,
+    failed: Vec<Failed>,
 }
 
 enum Deliver<'a> {
@@ -110,8 +115,14 @@ impl Matcher {
         let read = self.drive(engine, xml, limits, deliver, out, None);
         if read.is_err() {
             out.truncate(from);
+            self.table.failed.clear();
         }
         read
+    }
+
+    /// Returns the subscriptions whose queries could not be evaluated on the last message: these took too much.
+    pub fn failed(&self) -> &[Failed] {
+        &self.table.failed
     }
 
     fn drive(
@@ -123,6 +134,8 @@ impl Matcher {
         out: &mut Vec<u32>,
         units: Option<&mut Units>,
     ) -> Result<(), XmlError> {
+        self.table.id_attributes.clear();
+        self.table.failed.clear();
         let reading = Reading { engine, table: &mut self.table, reader: &mut self.reader, xml, limits, deliver, out };
         self.paths.drive(reading, units)
     }
@@ -259,6 +272,37 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         }
     }
 
+    /// Takes those from the matches after the first `from` whose queries the message does not satisfy.
+    #[inline(never)]
+    fn keep_satisfied(&mut self, src: &[u8], from: usize) {
+        let Engine { index, queries, wanted, .. } = self.engine;
+        let Table { nodes, evaluation, id_attributes, failed, .. } = self.table;
+        let tree = Tree { src, nodes, names: &index.names, id_attributes };
+        let budget = Budget::of(self.limits);
+        let selects = matches!(self.deliver, Deliver::Results(_));
+        queries.begin(&tree, evaluation);
+        let mut kept = from;
+        for at in from..self.out.len() {
+            let number = self.out[at];
+            let holds = match queries.of(number) {
+                None => Ok(true),
+                Some(query) if selects && wanted.of(number).is_some() => {
+                    queries.select(query, tree, budget, evaluation).map(|(holds, _)| holds)
+                }
+                Some(query) => queries.holds(query, tree, budget, evaluation),
+            };
+            match holds {
+                Ok(true) => {
+                    self.out[kept] = number;
+                    kept += 1;
+                }
+                Ok(false) => {}
+                Err(why) => failed.push(Failed { number, why }),
+            }
+        }
+        self.out.truncate(kept);
+    }
+
     fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
@@ -278,6 +322,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     #[inline(always)]
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         self.names().namespace(uri)
+    }
+
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        self.table.id_attributes.push((element.into(), attribute.into()));
     }
 
     fn begin(&mut self, _src: &[u8]) {
@@ -338,8 +386,8 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         if matches!(self.deliver, Deliver::Nothing) {
             return self.paths.catch_up(&self.engine.index);
         }
-        let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, value, candidates, changes, collector, sorter, .. } = self.table;
+        let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
+        let Table { nodes, scratch, items, value, candidates, changes, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -367,7 +415,8 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             }
         }
         let check = candidates.any();
-        if check || matches!(self.deliver, Deliver::Results(_)) {
+        // without buckets to check, all matches are known by now
+        if check || matches!(self.deliver, Deliver::Results(_)) || queries.any(&self.out[from..]) {
             nodes.link(index.names.bound());
         }
         if candidates.ask_values() && !constants.is_empty() {
@@ -380,11 +429,25 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }
+        if queries.any(&self.out[from..]) {
+            self.keep_satisfied(src, from);
+        }
+        let Table { nodes, sorter, collector, evaluation, id_attributes, .. } = self.table;
         if !matches!(self.deliver, Deliver::Matches) {
             sorter.sort(self.out, from, self.engine.bound());
         }
         if let Deliver::Results(results) = &mut self.deliver {
-            collector.collect(wanted, message, *fuel, self.limits, &self.out[from..], results);
+            let message = Message { src, nodes, names: &index.names, constants };
+            let tree = Tree { src, nodes, names: &index.names, id_attributes };
+            let budget = Budget::of(self.limits);
+            let asked = Asked { wanted, message, limits: self.limits, numbers: &self.out[from..] };
+            let mut select = |selection| match selection {
+                SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel),
+                SelectionId::Query(query) => {
+                    queries.select(query, tree, budget, evaluation).map_or(vec![], |(_, nodes)| nodes)
+                }
+            };
+            collector.collect(asked, &mut select, results);
         }
     }
 }

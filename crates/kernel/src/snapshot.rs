@@ -1,12 +1,13 @@
 //! A compiled set of subscriptions as bytes.
 //!
 //! Only what cannot be told from the rest is written: names, constants, paths in sorted order with their items, shapes
-//! and the blocks of their buckets, each as one array. The blocks, which are most of it, are used where they lie; the rest
+//! and the blocks of their buckets, and the words of queries, each as one array. The blocks, which are most of it, are used where they lie; the rest
 //! is derived in linear time (the automaton of sorted paths, what each number stands for, the hash tables), so that no
 //! file, however made, opens to an engine that contradicts itself: every number is checked once, and no derived pointer
 //! is ever read.
 
 use crate::engine::{Engine, Number};
+use crate::evaluate::Strings;
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
@@ -103,7 +104,21 @@ impl Engine {
         self.save_paths(&used, &mut out);
         self.save_numbers(&mut out);
         self.save_shapes(&used, &mut out);
+        self.save_queries(&mut out);
         out.0
+    }
+
+    fn save_queries(&self, out: &mut Writer) {
+        let mut strings = Strings::default();
+        let (mut heads, mut programs) = (vec![], vec![]);
+        self.queries.programs(&mut strings, |number, words| {
+            heads.extend([number, words.len() as u32]);
+            programs.extend_from_slice(words);
+        });
+        out.bytes(strings.list.iter().flat_map(|s| s.iter().copied()));
+        out.words(strings.list.iter().map(|s| s.len() as u32));
+        out.words(heads);
+        out.words(programs);
     }
 
     fn save_paths(&self, used: &Used, out: &mut Writer) {
@@ -178,6 +193,8 @@ impl Engine {
         paths.check(&names, &engine.constants)?;
         engine.index.names = names;
         let (shapes, heads, blocks) = (file.words()?, file.words()?, file.words_in_place(&data)?);
+        // earlier versions had no queries
+        let queries = if file.0.is_empty() { None } else { Some(SavedQueries::open(&mut file)?) };
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
@@ -189,6 +206,9 @@ impl Engine {
         engine.open_paths(paths, &mut roles)?;
         engine.numbers = roles.finish()?;
         engine.check_buckets()?;
+        if let Some(queries) = queries {
+            queries.add_to(&mut engine)?;
+        }
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         Ok(engine)
     }
@@ -389,6 +409,41 @@ impl Paths {
             Ok(())
         } else {
             Err("paths without subscriptions")
+        }
+    }
+}
+
+/// Queries as they are saved: their strings, then the number and the length of each, then their words.
+struct SavedQueries<'a> {
+    text: &'a [u8],
+    lens: Vec<u32>,
+    heads: Vec<u32>,
+    programs: Vec<u32>,
+}
+
+impl<'a> SavedQueries<'a> {
+    fn open(file: &mut Reader<'a>) -> Read<SavedQueries<'a>> {
+        Ok(SavedQueries { text: file.bytes()?, lens: file.words()?, heads: file.words()?, programs: file.words()? })
+    }
+
+    fn add_to(&self, engine: &mut Engine) -> Read<()> {
+        let (mut text, mut programs) = (self.text, &self.programs[..]);
+        let mut strings = Vec::with_capacity(self.lens.len());
+        for &len in &self.lens {
+            let string = take(&mut text, len as usize)?;
+            strings.push(std::str::from_utf8(string).map_err(|_| "a string that is no text")?);
+        }
+        for head in self.heads.chunks(2) {
+            let &[number, len] = head else { return Err("half a query") };
+            if engine.has_query(number) || engine.number_of(number) == Number::Free {
+                return Err("a query without a subscription, or with another one");
+            }
+            engine.add_query(number, take(&mut programs, len as usize)?, &strings)?;
+        }
+        if text.is_empty() && programs.is_empty() {
+            Ok(())
+        } else {
+            Err("more words than queries")
         }
     }
 }

@@ -35,6 +35,7 @@ impl Used {
                 access.path.iter().for_each(|step| used.mark(step.test()));
             }
         }
+        engine.queries.symbols(|sym| used.mark_name(sym));
         engine.store.each_string(|id| used.strings[id as usize] = 0);
         number(&mut used.strings);
         number(&mut used.numbers);

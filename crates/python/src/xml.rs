@@ -43,6 +43,8 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             "max_result_bytes" => limits.max_result_bytes = value.extract()?,
             "max_message_results" => limits.max_message_results = value.extract()?,
             "max_message_result_bytes" => limits.max_message_result_bytes = value.extract()?,
+            "max_query_steps" => limits.max_query_steps = value.extract()?,
+            "max_query_bytes" => limits.max_query_bytes = value.extract()?,
             _ => return Err(PyKeyError::new_err(format!("unknown limit {key}"))),
         }
     }

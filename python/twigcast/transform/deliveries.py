@@ -27,7 +27,7 @@ from twigcast.limits import Limits
 from twigcast.plan.encode import NotEncodable
 from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Sharing
 from twigcast.transform import reference
-from twigcast.transform.budget import Budget, TooCostly
+from twigcast.transform.budget import PER_STEP, Budget, TooCostly
 from twigcast.transform.engine import Made, Transforms, merged, merged_numbers, messages_of, row_of
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong, render
@@ -282,10 +282,11 @@ class Deliveries:
             text = excerpt(f"libxml2 cannot read the message: {error}")
             row.failed += [Failed(number, "message-refused", text) for number in numbers]
             return row
-        together = float(_TOGETHER * limits.max_residual_cost)
+        most_visits = PER_STEP * limits.max_query_steps
+        together = float(_TOGETHER * most_visits)
         shared = Sharing[_Payload](limits.max_message_result_bytes, _Payload.size, _Payload.cut)
         for number in numbers:
-            budget = Budget(min(limits.max_residual_cost, together))
+            budget = Budget(min(most_visits, together))
             before = budget.left
             most = min(limits.max_result_bytes, shared.share)
             made = self._try(number, message, most, budget, row)

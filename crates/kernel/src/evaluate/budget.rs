@@ -1,5 +1,7 @@
 //! What one query may cost on one message, and the meter that counts it.
 
+use crate::xml::Limits;
+
 /// The steps and bytes that one query may take on one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
@@ -9,10 +11,9 @@ pub struct Budget {
     pub bytes: u64,
 }
 
-impl Default for Budget {
-    /// Enough for joins within a message of some thousand repeated elements; exhausted in less than 0.2 s.
-    fn default() -> Budget {
-        Budget { steps: 20_000_000, bytes: 64 << 20 }
+impl Budget {
+    pub(crate) fn of(limits: &Limits) -> Budget {
+        Budget { steps: limits.max_query_steps, bytes: limits.max_query_bytes }
     }
 }
 
@@ -21,6 +22,13 @@ impl Default for Budget {
 pub enum Exceeded {
     Steps,
     Bytes,
+}
+
+/// A subscription that failed on a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed {
+    pub number: u32,
+    pub why: Exceeded,
 }
 
 /// What an evaluation cost.

@@ -137,7 +137,13 @@ impl Matcher {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let mut scratch = vec![];
-        self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units))?;
+        let read = self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units));
+        // a query that fails on one unit may hold on another
+        let failed = &mut self.table.failed;
+        failed.retain(|one| read.is_ok() && !units.seen[one.number as usize]);
+        failed.sort_unstable_by_key(|one| one.number);
+        failed.dedup_by_key(|one| one.number);
+        read?;
         units.found.sort_unstable();
         out.append(&mut units.found);
         Ok(())
@@ -274,6 +280,10 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
     #[inline(always)]
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         self.message.namespace(uri)
+    }
+
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        self.message.id_attribute(element, attribute);
     }
 
     fn begin(&mut self, src: &[u8]) {

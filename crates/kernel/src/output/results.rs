@@ -100,13 +100,16 @@ struct Selected {
 
 /// A message, and what is asked of it.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    wanted: &'a Wanted,
-    message: Message<'a>,
-    fuel: u32,
-    limits: &'a Limits,
-    numbers: &'a [u32],
+pub(crate) struct Asked<'a> {
+    pub(crate) wanted: &'a Wanted,
+    pub(crate) message: Message<'a>,
+    pub(crate) limits: &'a Limits,
+    /// The subscriptions that the message satisfies.
+    pub(crate) numbers: &'a [u32],
 }
+
+/// Returns the nodes of a selection in document order.
+type Select<'a> = &'a mut dyn FnMut(SelectionId) -> Vec<NodeIx>;
 
 impl Asked<'_> {
     fn budget(&self) -> Shares {
@@ -123,13 +126,13 @@ impl Selected {
         self.held = 0;
     }
 
-    fn get(&mut self, asked: Asked<'_>, selection: SelectionId) -> &(Box<[NodeIx]>, bool) {
+    fn get(&mut self, asked: Asked<'_>, select: Select<'_>, selection: SelectionId) -> &(Box<[NodeIx]>, bool) {
         if self.held > SELECTED {
             self.clear();
         }
         let held = &mut self.held;
         self.known.entry(selection).or_insert_with(|| {
-            let mut nodes = asked.wanted.select(selection, asked.message, asked.fuel);
+            let mut nodes = select(selection);
             let found = nodes.len();
             nodes.truncate(asked.limits.max_result_nodes as usize);
             *held += nodes.len();
@@ -141,21 +144,12 @@ impl Selected {
 
 impl Collector {
     /// Appends the results of the subscriptions that the message satisfies, within its budget.
-    pub fn collect(
-        &mut self,
-        wanted: &Wanted,
-        message: Message<'_>,
-        fuel: u32,
-        limits: &Limits,
-        numbers: &[u32],
-        out: &mut Results,
-    ) {
-        let asked = Asked { wanted, message, fuel, limits, numbers };
+    pub(crate) fn collect(&mut self, asked: Asked<'_>, select: Select<'_>, out: &mut Results) {
         let before = out.len();
-        if !self.give(asked, None, out) {
+        if !self.give(asked, select, None, out) {
             out.truncate(before);
-            let shares = self.shares(asked);
-            self.give(asked, Some(shares), out);
+            let shares = self.shares(asked, select);
+            self.give(asked, select, Some(shares), out);
         }
         self.selected.clear();
         self.fragments.clear();
@@ -163,7 +157,7 @@ impl Collector {
 
     /// Appends what each subscription gets with such shares. Without shares all that it wants: false if that is more than
     /// the budget, and then not all is there.
-    fn give(&mut self, asked: Asked<'_>, shares: Option<Shares>, out: &mut Results) -> bool {
+    fn give(&mut self, asked: Asked<'_>, select: Select<'_>, shares: Option<Shares>, out: &mut Results) -> bool {
         let budget = asked.budget();
         let (all_at_once, shares) = (shares.is_none(), shares.unwrap_or(budget));
         let (results, bytes) = (out.results() as u64, out.bytes.len() as u64);
@@ -172,7 +166,7 @@ impl Collector {
                 out.end(None, None);
                 continue;
             };
-            let (nodes, all) = self.selected.get(asked, selection);
+            let (nodes, all) = self.selected.get(asked, select, selection);
             let fitting = &nodes[..nodes.len().min(shares.results as usize)];
             let mut cut = match () {
                 _ if fitting.len() < nodes.len() => Some(Cut::BudgetResults),
@@ -195,19 +189,19 @@ impl Collector {
 
     /// Divides the budget: first the number of results, then the bytes of those that are left. Nothing is rendered; what
     /// fragments take is bounded from above, so that the bytes given out are never more than the budget.
-    fn shares(&mut self, asked: Asked<'_>) -> Shares {
+    fn shares(&mut self, asked: Asked<'_>, select: Select<'_>) -> Shares {
         let budget = asked.budget();
         let wants = |number: &u32| asked.wanted.of(*number);
         let mut claims = vec![];
         for (selection, _) in asked.numbers.iter().filter_map(wants) {
-            claims.push((self.selected.get(asked, selection).0.len() as u64, 1));
+            claims.push((self.selected.get(asked, select, selection).0.len() as u64, 1));
         }
         let results = share(&mut claims, budget.results).min(budget.results);
         let mut sizes: HashMap<SelectionId, u64> = HashMap::new();
         claims.clear();
         for (selection, _) in asked.numbers.iter().filter_map(wants).filter(|w| w.1 == Form::Fragments) {
             let size = *sizes.entry(selection).or_insert_with(|| {
-                let (nodes, _) = self.selected.get(asked, selection);
+                let (nodes, _) = self.selected.get(asked, select, selection);
                 let most = budget.bytes.min(asked.limits.max_result_bytes as u64);
                 let mut size = 0;
                 for &n in nodes.iter().take(results as usize) {

@@ -2,7 +2,7 @@
 
 matches   {"message": "a.xml", "subscription": 17}
 dead      {"message": "b.xml", "reason": "bad-tag", "line": 3, "column": 7, "offset": 61, "text": …, "original": …}
-          {"subscription": 17, "reason": "residual-too-costly", "count": 3, "first_message": …, "last_message": …, …}
+          {"subscription": 17, "reason": "query-too-costly", "count": 3, "first_message": …, "last_message": …, …}
 """
 
 from __future__ import annotations
