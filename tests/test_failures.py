@@ -117,20 +117,6 @@ def test_what_a_transform_raises_is_its_own(error: BaseException, monkeypatch: p
         assert sorted(ids) == ["fast", "other", "plain"] and [id for id, _ in failures] == ["failing"]
 
 
-def test_a_kernel_that_fails_on_transforms_costs_no_transform(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    engine.add(FAST_TRANSFORM, id="fast")
-    engine.add("<r>{ for $v in //z return $v }</r>", id="nothing")
-    engine.add("//a", id="plain")
-    assert engine._transforms is not None
-    for name in ("match", "make", "match_column", "make_column"):
-        monkeypatch.setattr(engine._transforms.fast, name, raising(ERRORS[-1]))
-    for ids, failures in every_way(engine):
-        assert sorted(ids) == ["fast", "plain"] and failures == []
-    (made,) = [one for one in engine.select(MESSAGE) if one.id == "fast"]
-    assert made.payload == b"<r><a>1</a><a>2</a></r>"
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_what_a_correlation_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker()

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
-from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
+from twigcast.columns import Rejected, columns_of, error_of, merged, message_of, raise_if, with_rejected
 from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
@@ -33,7 +33,7 @@ from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
 from twigcast.limits import ON_INVALID, Limits
 from twigcast.pattern import LinearPath, Reason, Residual
-from twigcast.plan.access import ANYWAY, NOWHERE
+from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
@@ -57,8 +57,7 @@ from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
 from twigcast.transform import reference
 from twigcast.transform.deliveries import Deliveries
-from twigcast.transform.engine import Transforms, merged, merged_numbers
-from twigcast.transform.saved import Opening
+from twigcast.transform.encode import encoded
 from twigcast.transform.templates import Prepared, Templates
 
 _LOG = logging.getLogger(__name__)
@@ -66,8 +65,6 @@ _LOG = logging.getLogger(__name__)
 Order = Literal["ascending", "any"]
 Alike = tuple[Template, Sequence[SubscriptionId], Sequence[str]]
 """Filters of one shape without results: their ids, and all literals of the first, of the second, and so on."""
-# The place of a transform among the filters.
-NEVER = Template(Plan((NOWHERE,), None, ()), (), kept=True)
 
 # Steps of a transform's path; libxml2 gives up at some thousands.
 MAX_STEPS = 1000
@@ -124,11 +121,10 @@ class Engine:
         self._register = Register(self.kernel)
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
-        # transforms, by number
-        self._transforms: Deliveries | None = None
-        self._templates: Templates | None = None
-        self._opening: Opening | None = None  # while a snapshot is read
+        # transforms, by number, and those of them that the kernel does not evaluate
         self._transforming: dict[int, Subscription] = {}
+        self._deliveries = self._make_deliveries()
+        self._templates = self._make_templates()
         self._ids = Ids()
         self._removed = 0  # since the engine was compacted
         self._history = History()
@@ -163,8 +159,8 @@ class Engine:
     def _make_shapes(self) -> Shapes:
         return Shapes()
 
-    def _make_transforms(self) -> Transforms:
-        return Transforms()
+    def _make_deliveries(self) -> Deliveries:
+        return Deliveries(self._parsed)
 
     def _options(self) -> dict[str, Any]:
         """Return the options beyond those of every engine, for a snapshot and for a copy."""
@@ -244,7 +240,6 @@ class Engine:
                 for i, s in enumerate(subscriptions):
                     if self._is_transform(s):
                         transforms.append((i, self._transform(s)))
-                        register.queue(i, NEVER, ())
                         continue
                     template, literals = self._split(s)
                     try:
@@ -295,17 +290,13 @@ class Engine:
             reference.check(prepared.transform, s.query)
         return prepared
 
-    def _deliveries(self) -> Deliveries:
-        if self._transforms is None:
-            self._transforms = Deliveries(self._make_transforms(), self._parsed, lambda: Engine(limits=self.limits))
-        return self._transforms
-
     def _prepare(self, s: Subscription) -> Prepared:
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
-        scope = scope_of(namespaces, s.default_namespace)
-        if self._templates is None:
-            self._templates = Templates(parse_transform_of, self._deliveries().fast.encoded)
-        return self._templates.prepare(s.query, scope)
+        return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
+
+    def _make_templates(self) -> Templates:
+        code = self._register.codes.__getitem__
+        return Templates(parse_transform_of, lambda transform: encoded(transform, code))
 
     def _parsed(self, number: int) -> Transform:
         """A transform that is there, once more; KeyError if it is not."""
@@ -314,7 +305,23 @@ class Engine:
 
     def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
         self._transforming[number] = s
-        self._deliveries().add(number, prepared, deliver_empty=s.deliver_empty)
+        e = prepared.encoded
+        if e is not None:
+            self.kernel.add_transform(number, e.program, e.constants, e.making, s.deliver_empty)
+        else:
+            self.kernel.hold(number)
+            self._deliveries.add(number, prepared.transform, deliver_empty=s.deliver_empty)
+
+    def _has_in_kernel(self, number: int) -> bool | None:
+        """Return whether the kernel evaluates a transform, or None if that is to be found out anew from a snapshot."""
+        return number not in self._deliveries
+
+    def _open_transform(self, number: int, s: Subscription, in_kernel: bool | None) -> None:
+        """Add a transform from a snapshot. It is parsed where the snapshot does not tell whether the kernel has it."""
+        if in_kernel:
+            self._transforming[number] = s
+        else:
+            self._add_transform(number, s, self._transform(s) if in_kernel is None else Prepared(None))
 
     def learn(self, s: Subscription, constants: set[int]) -> Template | None:
         """Return the shape of a filter, for ``add_many``; None if some of these literals are more than constants."""
@@ -389,8 +396,8 @@ class Engine:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._ids.pop(id)
             self.kernel.remove(number)
-            if self._transforming.pop(number, None) is not None and self._transforms is not None:
-                self._transforms.remove(number)
+            if self._transforming.pop(number, None) is not None:
+                self._deliveries.remove(number)
             self._wanting.pop(number, None)
             self._history.removed(id)
             self._removed += 1
@@ -409,11 +416,10 @@ class Engine:
         raise_if(error)
         self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
-        if self._transforms:
-            more, untried, error = self._transforms.match(xml, self.limits)
-            raise_if(error)
-            failed += untried
-            numbers = sorted([*numbers, *more])
+        if self._deliveries:
+            row = self._deliveries.make(xml, self.limits)
+            failed += row.failed
+            numbers = sorted([*numbers, *(one.number for one in row.made)])
         if failed:
             self._report(failed, failures)
         with self._lock:
@@ -440,15 +446,15 @@ class Engine:
         self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
         chosen: list[tuple[int, Result]] = [
-            (number, (nodes, fragments, reason is None, None, reason)) for number, nodes, fragments, reason in found
+            (number, (nodes, fragments, reason is None, payload, reason))
+            for number, nodes, fragments, reason, payload in found
         ]
-        if self._transforms:
-            made, untried, error = self._transforms.make(xml, self.limits)
-            raise_if(error)
-            failed += untried
-            chosen += [(one.number, (None, None, one.reason is None, one.payload, one.reason)) for one in made]
+        if self._deliveries:
+            row = self._deliveries.make(xml, self.limits)
+            failed += row.failed
+            chosen += [(one.number, one.result) for one in row.made]
             chosen.sort(key=lambda one: one[0])
-        if self._transforms:
+        if self._transforming:
             chosen = within_budget(chosen, self.limits)
         if failed:
             self._report(failed, failures)
@@ -523,10 +529,12 @@ class Engine:
             result = pa.array(data)
             matches = result.field("matches")
             failed = exceeded_rows(exceeded, self.limits)
-            if self._transforms:
-                more, untried = self._transforms.match_column(xml.slice(start, end - start), self.limits)
-                matches = merged_numbers(matches, more)
-                add_failed(failed, untried)
+            if self._deliveries:
+                part = xml.slice(start, end - start)
+                made, more = self._deliveries.make_column(part, result.field("error"), self.limits)
+                add_failed(failed, more)
+                numbers = [[one.number for one in row] for row in made]
+                matches = merged(matches, pa.array(numbers, row_types.MATCHES), None)
             error = with_rejected(result.field("error"), rejected, start)
             yield _results(ids.slice(start, end - start), matches, error, failed)
             start = end
@@ -555,35 +563,17 @@ class Engine:
         while True:
             data, end, exceeded = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
             result = pa.array(data)
-            matches, error = result.field("matches"), result.field("error")
+            matches, error = as_matches(result.field("matches")), result.field("error")
             failed = exceeded_rows(exceeded, self.limits)
-            part = xml.slice(start, end - start)
-            for found, rows, more in self._with_transforms(part, as_matches(matches), max_bytes):
-                if self._transforms:
-                    found = self._cut_lists(found)
-                of_rows = {row - rows.start: failed[row] for row in failed if rows.start <= row < rows.stop}
-                add_failed(of_rows, more)
-                errors = with_rejected(error[rows], rejected, start)
-                yield _results(ids.slice(start, len(found)), found, errors, of_rows)
-                start += len(found)
-            if start >= len(xml):
-                return
-
-    def _with_transforms(
-        self, xml: pa.Array, matches: pa.Array, max_bytes: int
-    ) -> Iterator[tuple[pa.Array, slice, FailedRows]]:
-        """Yield the matches with those of transforms, their rows, and failures, in slices as long as these have room.
-
-        The rows of failures count from the start of the slice.
-        """
-        if not self._transforms:
-            yield matches, slice(0, len(matches)), {}
-            return
-        start = 0
-        while True:
-            made, failed, end = self._transforms.make_column(xml, start, max_bytes, self.limits)
-            rows = slice(start, end)
-            yield merged(matches[rows], as_matches(made)), rows, failed
+            if self._deliveries:
+                made, more = self._deliveries.make_column(xml.slice(start, end - start), error, self.limits)
+                add_failed(failed, more)
+                rows = [[match_of(one.number, one.result) for one in row] for row in made]
+                matches = merged(matches, pa.array(rows, pa.list_(row_types.MATCH)))
+            if self._transforming:
+                matches = self._cut_lists(matches)
+            errors = with_rejected(error, rejected, start)
+            yield _results(ids.slice(start, end - start), matches, errors, failed)
             start = end
             if start >= len(xml):
                 return
@@ -627,6 +617,7 @@ class Engine:
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""
         self.kernel, self._register = kernel, Register(kernel)
+        self._templates = self._make_templates()
         self._ids, self._history = ids, history
 
     def _compact(self) -> None:
@@ -648,10 +639,9 @@ class Engine:
         )
 
     def _replace_compiled(self, copy: Engine) -> None:
-        """Go on with the kernel and the transforms of a copy, which numbers its subscriptions as this one does."""
-        copy._transforming = self._transforming  # where its transforms look their texts up
+        """Go on with the kernel of a copy, which numbers its subscriptions as this one does."""
         self.kernel, self._register, self._shapes = copy.kernel, copy._register, copy._shapes
-        self._transforms, self._templates = copy._transforms, copy._templates
+        self._templates = copy._templates
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
         """Writes what has changed since a version. Changes are known since the set was first saved or opened."""

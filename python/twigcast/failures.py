@@ -55,7 +55,9 @@ class Failed:
 
     @classmethod
     def exceeded(cls, number: int, what: str, limits: Limits) -> Failed:
-        """Return the failure of a query that took more ``steps`` or ``bytes`` than it may."""
+        """Return the failure of a query that took too many ``steps`` or ``bytes``, or of a transform: too much ``work``."""
+        if what == "work":
+            return cls(number, "transform-too-costly", "it may take too long with this message")
         limit = f"max_query_{what}"
         text = f"the query took more than {getattr(limits, limit):,} {what} on this message"
         return cls(number, TOO_COSTLY, f"{text} ({limit}); simplify it or raise the limit")

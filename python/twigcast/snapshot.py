@@ -17,7 +17,6 @@ from twigcast.lang.program import encode
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.sealed import Format
-from twigcast.transform.templates import Prepared
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
@@ -59,25 +58,17 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
-    made = engine._deliveries().saved() if engine._transforming else {}
-    # in the order of their making: a shape is written with the first that has it
-    for number, code in made.items():
-        yield number, {**as_dict(engine._transforming[number]), "code": code}
+    in_kernel = engine._has_in_kernel
     for number, s in engine._transforming.items():
-        if number not in made:
-            yield number, as_dict(s)
+        yield number, {**as_dict(s), "in_kernel": in_kernel(number)}
 
 
 def _open_transform(engine: Engine, number: int, value: Any) -> None:
     from twigcast.engine import Subscription
 
-    is_parsed = "code" not in value
-    code = value.pop("code", None)
-    s = Subscription(**value)
-    if engine._opening is None:
-        engine._opening = engine._deliveries().opening()
-    prepared = Prepared(None) if code is None else engine._opening.prepared(code)
-    engine._add_transform(number, s, engine._transform(s) if is_parsed or prepared is None else prepared)
+    value.pop("code", None)  # earlier versions had no transforms in the kernel's part: their texts are parsed
+    in_kernel = value.pop("in_kernel", None)
+    engine._open_transform(number, Subscription(**value), in_kernel)
 
 
 # Whatever else is kept per subscription belongs here; what it is called must not change.
@@ -193,7 +184,6 @@ def _engine(
         if number >= len(known) or not known[number].as_py():
             raise ValueError(f"{what} of no subscription")
         EXTRAS[what].open(engine, number, json.loads(value))
-    engine._opening = None
     return engine
 
 

@@ -2,7 +2,7 @@
 //! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
-use crate::evaluate::{self, Budget, Failed, IdAttribute, Tree};
+use crate::evaluate::{self, Budget, Exceeded, Failed, IdAttribute, Tree};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Asked, Collector, Results};
 use crate::paths::trie::Trie;
@@ -13,6 +13,8 @@ use crate::shapes::search::Message;
 use crate::shapes::select::SelectionId;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
+use crate::transform::set::Set;
+use crate::transform::{Output, Transformer};
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
@@ -38,6 +40,8 @@ pub(crate) struct Table {
     candidates: Candidates,
     /// Changes of items heard of.
     changes: u64,
+    transformer: Transformer,
+    made: Output,
     collector: Collector,
     pub(crate) sorter: Sorter,
     evaluation: evaluate::Scratch,
@@ -177,15 +181,20 @@ impl<P: PathMatcher> Drive for P {
         paths.begin(&engine.index);
         // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
         let results = matches!(deliver, Deliver::Results(_));
-        let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
+        // units are messages for filters only
+        let transforms = Some(&engine.transforms).filter(|set| !set.is_empty() && units.is_none());
+        let attributes = engine.uses_attributes || results || transforms.is_some(); // they count in the numbers of nodes
+        table.transformer.begin();
         if let Some(units) = units {
-            let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+            let sink = MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
             units.read(sink, reader, xml)
-        } else if engine.has_patterns || results {
-            let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+        } else if engine.has_patterns || results || transforms.is_some() {
+            let mut sink =
+                MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         } else {
-            let mut sink = MessageSink::<P, false> { engine, table, paths, limits, attributes, deliver, out };
+            let mut sink =
+                MessageSink::<P, false> { engine, table, paths, transforms, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         }
     }
@@ -203,6 +212,8 @@ struct MessageSink<'a, P, const TABLE: bool> {
     engine: &'a Engine,
     table: &'a mut Table,
     paths: &'a mut P,
+    /// If there are any.
+    transforms: Option<&'a Set>,
     limits: &'a Limits,
     /// Attributes belong into the node table.
     attributes: bool,
@@ -387,7 +398,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return self.paths.catch_up(&self.engine.index);
         }
         let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, value, candidates, changes, sorter, .. } = self.table;
+        let Table { nodes, scratch, items, value, candidates, changes, transformer, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -415,8 +426,11 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             }
         }
         let check = candidates.any();
+        let message = Message { src, nodes, names: &index.names, constants };
+        let transform = self.transforms.is_some_and(|set| transformer.look(set, message));
         // without buckets to check, all matches are known by now
-        if check || matches!(self.deliver, Deliver::Results(_)) || queries.any(&self.out[from..]) {
+        let links = check || transform || queries.any(&self.out[from..]);
+        if links || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
         }
         if candidates.ask_values() && !constants.is_empty() {
@@ -432,15 +446,27 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         if queries.any(&self.out[from..]) {
             self.keep_satisfied(src, from);
         }
-        let Table { nodes, sorter, collector, evaluation, id_attributes, .. } = self.table;
+        let Table { nodes, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } = self.table;
+        let message = Message { src, nodes, names: &index.names, constants };
+        made.clear();
+        if let Some(set) = self.transforms {
+            if matches!(self.deliver, Deliver::Results(_)) {
+                transformer.transform(set, message, self.limits, made);
+                self.out.extend_from_slice(&made.subs);
+            } else {
+                transformer.match_all(set, message, self.out);
+            }
+            failed.extend(transformer.failed().iter().map(|&number| Failed { number, why: Exceeded::Work }));
+        }
         if !matches!(self.deliver, Deliver::Matches) {
             sorter.sort(self.out, from, self.engine.bound());
         }
         if let Deliver::Results(results) = &mut self.deliver {
-            let message = Message { src, nodes, names: &index.names, constants };
             let tree = Tree { src, nodes, names: &index.names, id_attributes };
             let budget = Budget::of(self.limits);
-            let asked = Asked { wanted, message, limits: self.limits, numbers: &self.out[from..] };
+            let transforms = made.sorted();
+            let numbers = &self.out[from..];
+            let asked = Asked { wanted, message, limits: self.limits, numbers, transforms: &transforms, made };
             let mut select = |selection| match selection {
                 SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel),
                 SelectionId::Query(query) => {

@@ -158,7 +158,7 @@ impl Engine {
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
-            let rows = numbered(&mut kernel, constants);
+            let rows = numbered(constants, |text| kernel.string(text));
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
         })
     }
@@ -218,7 +218,7 @@ impl Engine {
         let form = if fragments { Form::Fragments } else { Form::Nodes };
         py.detach(|| {
             let mut kernel = self.write();
-            let row = numbered(&mut kernel, constants);
+            let row = numbered(constants, |text| kernel.string(text));
             kernel.want(number, form, selector, &row).map_err(PyValueError::new_err)
         })
     }
@@ -238,6 +238,36 @@ impl Engine {
     /// Whether a subscription has a query.
     fn has_query(&self, py: Python<'_>, number: u32) -> bool {
         py.detach(|| self.read().has_query(number))
+    }
+
+    /// Adds a transform under a reserved number: its program with the constants of its slots, and the code of what is made
+    /// of its groups. With `deliver_empty` that is made also where there are none.
+    fn add_transform(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        making: &[u8],
+        deliver_empty: bool,
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            let row = numbered(constants, |text| kernel.string(text));
+            kernel.add_transform(number, &program, &row, making, deliver_empty).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
+    fn hold(&self, py: Python<'_>, number: u32) -> PyResult<()> {
+        py.detach(|| self.write().hold(number)).map_err(PyValueError::new_err)
+    }
+
+    /// Transforms; distinct plans, classes, bindings and relative paths of these.
+    fn transform_stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
+        py.detach(|| self.read().transform_stats())
     }
 
     fn remove(&self, py: Python<'_>, sub: u32) -> PyResult<()> {
@@ -274,8 +304,8 @@ impl Engine {
         }))
     }
 
-    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, reason), where the
-    /// reason says why that is not all, if it is not.
+    /// As `match_one`, with what each subscription gets: (number, nodes, fragments, reason, payload), where the
+    /// reason says why that is not all, if it is not. Equal payloads are one object.
     #[pyo3(signature = (xml, limits=None))]
     fn select_one(
         &self,
@@ -293,7 +323,7 @@ impl Engine {
         Ok((results::listed(py, &found, &selected), failed, read.err().map(error)))
     }
 
-    /// As `match_column`, in ascending order and with what each subscription selects: (matches: list<struct>, error).
+    /// As `match_column`, in ascending order and with what each subscription gets: (matches: list<struct>, error).
     #[pyo3(signature = (column, start, max_matches, max_bytes, limits=None))]
     fn select_column(
         &self,
@@ -392,7 +422,7 @@ enum Order {
 impl Engine {
     // Whoever waits for one of these locks must not hold the interpreter up meanwhile: `detach` first.
 
-    fn read(&self) -> RwLockReadGuard<'_, Kernel> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Kernel> {
         self.kernel.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,14 +12,12 @@ mod pool;
 mod results;
 mod rows;
 mod shred;
-mod transform;
 mod xml;
 
 #[pymodule]
 fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
-    m.add_class::<transform::Transforms>()?;
     m.add_class::<chunk::Check>()?;
     m.add_class::<chunk::Chunker>()?;
     m.add_class::<chunk::Pieces>()?;

@@ -55,13 +55,15 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A subscription that failed on a message, and what it took too much of: `steps` or `bytes`.
+/// A subscription that failed on a message, and what it took too much of: `steps` or `bytes` of a query, or the
+/// `work` of a transform.
 pub(crate) type Failure = (u32, &'static str);
 
 pub(crate) fn failures(failed: &[Failed]) -> Vec<Failure> {
     let what = |why| match why {
         Exceeded::Steps => "steps",
         Exceeded::Bytes => "bytes",
+        Exceeded::Work => "work",
     };
     failed.iter().map(|one| (one.number, what(one.why))).collect()
 }

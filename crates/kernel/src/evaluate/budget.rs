@@ -17,11 +17,13 @@ impl Budget {
     }
 }
 
-/// Why a query failed on a message.
+/// Why a subscription failed on a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exceeded {
     Steps,
     Bytes,
+    /// A transform was more work than it may be.
+    Work,
 }
 
 /// A subscription that failed on a message.

@@ -250,7 +250,16 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         paths.begin(&engine.index);
         let (engine, limits, attributes) = (*engine, *limits, *attributes);
         let deliver = Deliver::Matches;
-        let mut sink = MessageSink::<P, true> { engine, table, paths: &mut **paths, limits, attributes, deliver, out };
+        let mut sink = MessageSink::<P, true> {
+            engine,
+            table,
+            paths: &mut **paths,
+            transforms: None,
+            limits,
+            attributes,
+            deliver,
+            out,
+        };
         if let Err(error) = again.reader.read(&again.xml, limits, &mut sink) {
             again.error.get_or_insert(error);
         }

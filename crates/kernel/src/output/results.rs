@@ -8,6 +8,7 @@ use super::share::{share, Cut};
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::shapes::select::{Form, SelectionId, Wanted};
+use crate::transform::Output;
 use crate::xml::Limits;
 use hashbrown::HashMap;
 
@@ -31,6 +32,13 @@ pub struct Results {
     pub fragments: Vec<u32>,
     /// Ends of the matches' lists in `fragments`.
     pub fragment_ends: Vec<u32>,
+    /// New messages, one after the other, and where they end.
+    pub payloads: Vec<u8>,
+    pub payload_ends: Vec<u32>,
+    /// By match of the form `Payload`, in their order, the new message.
+    pub payload_of: Vec<u32>,
+    /// Bytes that the matches get of new messages, which some may share.
+    delivered: usize,
 }
 
 impl Results {
@@ -45,14 +53,15 @@ impl Results {
 
     /// Bytes that all of it takes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + 4 * (self.nodes.len() + self.fragments.len()) + 16 * self.forms.len()
+        self.bytes.len() + self.delivered + 4 * (self.nodes.len() + self.fragments.len()) + 16 * self.forms.len()
     }
 
     pub fn truncate(&mut self, matches: usize) {
         fn last(ends: &[u32]) -> usize {
             ends.last().map_or(0, |&e| e as usize)
         }
-        self.forms.truncate(matches);
+        let payloads = self.forms.drain(matches..).filter(|&form| form == Some(Form::Payload)).count();
+        self.payload_of.truncate(self.payload_of.len() - payloads);
         self.cuts.truncate(matches);
         self.node_ends.truncate(matches);
         self.nodes.truncate(last(&self.node_ends));
@@ -106,6 +115,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) limits: &'a Limits,
     /// The subscriptions that the message satisfies.
     pub(crate) numbers: &'a [u32],
+    /// Those of the numbers that are transforms, each with the number of its new message, and these messages.
+    pub(crate) transforms: &'a [(u32, u32)],
+    pub(crate) made: &'a Output,
 }
 
 /// Returns the nodes of a selection in document order.
@@ -143,7 +155,8 @@ impl Selected {
 }
 
 impl Collector {
-    /// Appends the results of the subscriptions that the message satisfies, within its budget.
+    /// Appends the results of the subscriptions that the message satisfies: what filters select, within its budget, and
+    /// what has been made for transforms.
     pub(crate) fn collect(&mut self, asked: Asked<'_>, select: Select<'_>, out: &mut Results) {
         let before = out.len();
         if !self.give(asked, select, None, out) {
@@ -151,6 +164,11 @@ impl Collector {
             let shares = self.shares(asked, select);
             self.give(asked, select, Some(shares), out);
         }
+        let made = asked.made;
+        let from = out.payloads.len() as u32;
+        out.payloads.extend_from_slice(&made.bytes);
+        out.payload_ends.extend(made.ends.iter().map(|end| from + end));
+        out.delivered += made.delivered as usize;
         self.selected.clear();
         self.fragments.clear();
     }
@@ -161,7 +179,14 @@ impl Collector {
         let budget = asked.budget();
         let (all_at_once, shares) = (shares.is_none(), shares.unwrap_or(budget));
         let (results, bytes) = (out.results() as u64, out.bytes.len() as u64);
+        let mut transforms = asked.transforms;
         for &number in asked.numbers {
+            if let Some((&(_, payload), rest)) = transforms.split_first().filter(|(first, _)| first.0 == number) {
+                transforms = rest;
+                out.payload_of.push(out.payload_ends.len() as u32 + payload);
+                out.end(Some(Form::Payload), asked.made.cuts[payload as usize]);
+                continue;
+            }
             let Some((selection, form)) = asked.wanted.of(number) else {
                 out.end(None, None);
                 continue;
@@ -175,6 +200,7 @@ impl Collector {
             };
             match form {
                 Form::Nodes => out.nodes.extend_from_slice(fitting),
+                Form::Payload => {}
                 Form::Fragments => cut = render(&mut self.fragments, asked, fitting, shares.bytes, out).or(cut),
             }
             out.end(Some(form), cut);

@@ -84,6 +84,8 @@ fn part(message: Message<'_>, fuel: u32, row: Row<'_>, guard: &Pred, twig: &Twig
 pub enum Form {
     Nodes,
     Fragments,
+    /// Not selected but made: the new message of a transform.
+    Payload,
 }
 
 /// What a subscription selects; equal subscriptions share it.
