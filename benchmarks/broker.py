@@ -23,9 +23,9 @@ from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.transforms import PlannedTransforms
+from twigcast.plan.codes import StepCodes
 from twigcast.schema import Schema, dtd_schema
 from twigcast.transform.encode import encoded
-from twigcast.transform.engine import Transforms
 from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings, vocabulary
 
 DOCUMENTS = 20
@@ -105,11 +105,10 @@ def identical() -> Line:
     text = "<r>{ for $v in //section where $v//p return <s>{ $v/title }{ $v//figure }</s> }</r>"
     kernels = {}
     for count in (1, 1_000):
-        transforms = Transforms()
-        transform = parse_transform(text)
-        for number in range(count):
-            transforms.add(number, transform)
-        kernels[str(count)] = transforms.kernel
+        kernel = kernels[str(count)] = _kernel.Engine()
+        one = encoded(parse_transform(text), StepCodes(kernel).__getitem__)
+        for number in kernel.reserve(count):
+            kernel.add_transform(number, one.program, one.constants, one.making, False)
     took = interleaved({name: made(kernel) for name, kernel in kernels.items()}, documents, repeat=20)
     note = f"{took['1'] / DOCUMENTS * 1e6:.1f} and {took['1000'] / DOCUMENTS * 1e6:.1f} µs a message, new messages made"
     return Line("transforms", "1,000 identical : 1", took["1000"] / took["1"], "times", 3, note=note)
@@ -127,9 +126,9 @@ def groups(counter: Counter) -> Variant:
     return run
 
 
-def made(kernel: _kernel.Transforms) -> Variant:
+def made(kernel: _kernel.Engine) -> Variant:
     def run(chunk: Chunk) -> None:
-        kernel.transform_column(chunk.batch.column("xml"), 0, 1 << 30)
+        kernel.select_column(chunk.batch.column("xml"), 0, 1 << 30, 1 << 30)
 
     return run
 
@@ -164,31 +163,31 @@ def registered(name: str, count: int, max_value: int, options: PlanOptions, plan
     """Unique queries of the paper's generator. Queries that differ in constants are planned once."""
     settings = TransformSettings(binding_depth=2 if name == "bib" else 3, max_value=max_value)
     options = PlanOptions(options.sharing, options.optimize, options.share_plans, schema_of(name), "trust")
-    transforms = Transforms() if options.own else PlannedTransforms(options)
+    kernel = _kernel.Engine()
+    planned = None if options.own else PlannedTransforms(options)
+    codes = StepCodes(kernel) if planned is None else planned.codes
     known: dict[str, Any] = {}
     for number, text in enumerate(TransformGenerator(vocabulary(name), settings).queries(count)):
         constants, shape = _CONSTANT.findall(text), _CONSTANT.sub("?", text)
         if shape not in known:
-            known[shape] = _encoded(transforms, text)
+            known[shape] = _encoded(planned, text, codes)
         match known[shape]:
             case None:
                 pass
             case ("own", program, making):
-                transforms.kernel.add(number, program, constants, making)
+                kernel.add_transform(*kernel.reserve(1), program, constants, making, False)
             case ("plan", operators, program, making):
-                assert isinstance(transforms, PlannedTransforms)
-                transforms.plans.add(number, operators, program, constants, making, plans == "shared")
-    if isinstance(transforms, PlannedTransforms):
-        return transforms.plans
-    return _kernel.papers.GroupCounter(transforms.kernel)
+                assert planned is not None
+                planned.plans.add(number, operators, program, constants, making, plans == "shared")
+    return _kernel.papers.GroupCounter(kernel) if planned is None else planned.plans
 
 
-def _encoded(transforms: Transforms, text: str) -> Any:
-    transform, code = parse_transform(text), transforms.codes.__getitem__
-    if not isinstance(transforms, PlannedTransforms):
+def _encoded(planned: PlannedTransforms | None, text: str, codes: StepCodes) -> Any:
+    transform, code = parse_transform(text), codes.__getitem__
+    if planned is None:
         own = encoded(transform, code)
         return "own", own.program, own.making
-    plan = transforms._planner.plan(transform)
+    plan = planned._planner.plan(transform)
     if isinstance(plan.root, Nothing):
         return None
     one = encoded_plan(plan, code)

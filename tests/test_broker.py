@@ -116,7 +116,7 @@ def test_dialects() -> None:
 
 
 def test_a_subscription_that_keeps_failing_is_paused() -> None:
-    broker = Broker(limits=Limits(max_residual_cost=1), pause_after=3, pause_within=5)
+    broker = Broker(limits=Limits(max_query_steps=1), pause_after=3, pause_within=5)
     broker.subscribe("//a[following-sibling::a]", id="filter", subscriber="ann")
     broker.subscribe("<r>{ for $v in //a[following-sibling::a] return $v }</r>", id="transform", stream="S")
     broker.subscribe("//a", id="plain")
@@ -127,7 +127,7 @@ def test_a_subscription_that_keeps_failing_is_paused() -> None:
         assert [m.subscription for m in broker.publish(message, stream="S", failures=failures)] == ["plain"]
         told.append([one.id for one in failures])
     assert told == [["filter", "transform"]] * 3 + [[], []]
-    assert broker.paused["filter"].startswith("failed on 3 of 3 messages: residual-too-costly: ")
+    assert broker.paused["filter"].startswith("failed on 3 of 3 messages: query-too-costly: ")
     assert set(broker.paused) == {"filter", "transform"}
     with pytest.raises(OptionError, match="duplicate-id"):
         broker.subscribe("//a", id="filter")

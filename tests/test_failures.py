@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from lxml import etree
 
-from twigcast import Broker, residual
+from twigcast import Broker
 from twigcast.correlate.making import Payloads
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import QueryError, SubscriptionError
 from twigcast.failures import Failed, Failure, failures_column
-from twigcast.pattern import Residual
+from twigcast.limits import Limits
 from twigcast.rows import FAILURES
 from twigcast.transform import deliveries
 
@@ -40,28 +40,26 @@ def batch_of(*messages: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"id": list(range(len(messages))), "xml": list(messages)})
 
 
-def test_a_query_that_could_not_be_evaluated_is_refused() -> None:
+DEEP = "//a[" + " + ".join(["1"] * 600) + " = 600]"
+
+
+@pytest.mark.parametrize("result", ["match", "nodes"])
+def test_a_query_that_is_nested_too_deeply_is_refused(result: str) -> None:
     engine = Engine()
-    for result in ("match", "nodes"):
-        with pytest.raises(QueryError) as refused:
-            engine.add(LONG, id="long", result=result)
-        assert refused.value.code == "too-long" and "written out" in refused.value.text
+    with pytest.raises(QueryError) as refused:
+        engine.add(DEEP, id="deep", result=result)
+    assert refused.value.code == "too-deep" and refused.value.hint
     with pytest.raises(QueryError):
-        engine.check(Subscription("long", LONG))
+        engine.check(Subscription("deep", DEEP))
     engine.add("//a", id="plain")
     assert engine.match(MESSAGE) == ["plain"] and len(engine) == 1
 
 
-def test_such_a_query_of_an_older_snapshot_fails_alone() -> None:
+def test_a_query_of_many_arguments_is_evaluated_like_any_other() -> None:
     engine = Engine()
-    engine.add(RESIDUAL, id="old")
-    engine.add("//a", id="plain")
-    (number,) = engine.numbers(["old"])
-    engine._residuals.add(number, Residual(None, (), LONG.replace("/,", "/, "), ()))
-    failures: list[Failure] = []
-    assert engine.match(MESSAGE, failures=failures) == ["plain"]
-    assert [(one.id, one.error.code) for one in failures] == [("old", "residual-refused")]
-    assert len(failures[0].error.text) <= 500
+    engine.add(LONG.replace("= 1]", "= 3 * 25000]"), id="long")
+    engine.add(LONG, id="no")
+    assert engine.match(MESSAGE) == ["long"]
 
 
 def raising(error: BaseException) -> Callable[..., Any]:
@@ -88,29 +86,16 @@ def every_way(engine: Engine) -> list[tuple[list[Any], list[tuple[Any, str]]]]:
     return found
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_what_a_residual_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    engine.add(RESIDUAL, id="failing")
+@pytest.mark.parametrize("limits", [{"max_query_steps": 60}, {"max_query_bytes": 100}])
+@pytest.mark.parametrize("result", ["match", "nodes", "fragments"])
+def test_a_query_that_takes_too_much_fails_alone(limits: dict[str, int], result: str) -> None:
+    engine = Engine(limits=Limits(**limits))
+    engine.add(f"//a[concat({', '.join(['/'] * 50)}) != following::a]", id="failing", result=result)
     engine.add("//a[preceding-sibling::a]", id="other", result="fragments")
     engine.add("//a", id="plain")
-    test = residual._cached
-    monkeypatch.setattr(
-        residual, "_cached", lambda xpath, of: raising(error) if "following" in xpath else test(xpath, of)
-    )
+    assert engine.may_fail("failing") and engine.may_fail("other") and not engine.may_fail("plain")
     for ids, failures in every_way(engine):
-        assert sorted(ids) == ["other", "plain"] and failures == [("failing", "residual-refused")]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_what_a_selection_raises_is_its_own(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    engine.add(RESIDUAL, id="failing", result="nodes")
-    engine.add("//a", id="plain")
-    (number,) = engine.numbers(["failing"])
-    monkeypatch.setattr(engine._residuals._selecting[number], "_nodes", raising(error))
-    for ids, failures in every_way(engine)[1::2]:
-        assert ids == ["plain"] and [id for id, _ in failures] == ["failing"]
+        assert sorted(ids) == ["other", "plain"] and failures == [("failing", "query-too-costly")]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -130,37 +115,6 @@ def test_what_a_transform_raises_is_its_own(error: BaseException, monkeypatch: p
     monkeypatch.setattr(deliveries.reference, "groups", failing)
     for ids, failures in every_way(engine):
         assert sorted(ids) == ["fast", "other", "plain"] and [id for id, _ in failures] == ["failing"]
-
-
-def test_a_kernel_that_fails_on_transforms_costs_no_transform(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    engine.add(FAST_TRANSFORM, id="fast")
-    engine.add("<r>{ for $v in //z return $v }</r>", id="nothing")
-    engine.add("//a", id="plain")
-    assert engine._transforms is not None
-    for name in ("match", "make", "match_column", "make_column"):
-        monkeypatch.setattr(engine._transforms.fast, name, raising(ERRORS[-1]))
-    for ids, failures in every_way(engine):
-        assert sorted(ids) == ["fast", "plain"] and failures == []
-    (made,) = [one for one in engine.select(MESSAGE) if one.id == "fast"]
-    assert made.payload == b"<r><a>1</a><a>2</a></r>"
-
-
-def test_a_message_that_libxml2_cannot_read_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    for number in range(50):
-        engine.add(f"//a[following-sibling::a != 'x{number}']", id=number)
-    engine.add("//a", id="plain")
-    calls: list[bytes] = []
-
-    def read(xml: bytes, *_: object) -> Any:
-        calls.append(xml)
-        raise etree.XMLSyntaxError("no", 1, 1, 1)
-
-    monkeypatch.setattr(residual.libxml2, "read", read)
-    failures: list[Failure] = []
-    assert engine.match(MESSAGE, failures=failures) == ["plain"]
-    assert len(calls) == 1 and {one.error.code for one in failures} == {"message-refused"} and len(failures) == 50
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -183,14 +137,6 @@ def test_what_a_correlation_raises_is_its_own(error: BaseException, monkeypatch:
     assert sorted(str(one.subscription) for one in found) == ["other", "plain"]
     assert [one.id for one in failures] == ["failing"]
     assert isinstance(failures[0].error, SubscriptionError)
-
-
-def test_the_end_of_the_process_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    engine.add(RESIDUAL, id=1)
-    monkeypatch.setattr(residual, "_cached", lambda *_: raising(KeyboardInterrupt()))
-    with pytest.raises(KeyboardInterrupt):
-        engine.match(MESSAGE)
 
 
 def test_failures_as_a_column() -> None:

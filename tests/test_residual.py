@@ -1,8 +1,9 @@
-"""Queries beyond tree patterns: libxml2 has the last word on messages that our reader accepts."""
+"""Queries beyond tree patterns: the evaluator has the last word on messages that pass the shared pattern."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from time import thread_time
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 
 from twigcast import Engine, Subscription
 from twigcast.engine import Failure
-from twigcast.errors import MessageError
+from twigcast.errors import MessageError, OptionError
+from twigcast.lang import xpath
 from twigcast.limits import Limits
 
 
@@ -42,7 +44,7 @@ COSTLY = "//*[ancestor::*[count(ancestor::*) > 99999]]"
 DEEP = b"<a>" * 1000 + b"</a>" * 1000
 
 
-def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
+def test_a_query_that_takes_too_long_is_reported() -> None:
     engine = Engine()
     engine.add(COSTLY, id="costly")
     engine.add("//a", id="plain")
@@ -51,15 +53,15 @@ def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
     assert engine.match(DEEP, failures=failures) == ["plain"]
     assert [s.id for s in engine.select(DEEP, failures=failures)] == ["plain"]
     for failure in failures:
-        assert (failure.id, failure.error.code) == ("costly", "residual-too-costly")
-        assert "ancestor::*" in failure.error.text
+        assert (failure.id, failure.error.code) == ("costly", "query-too-costly")
+        assert "max_query_steps" in failure.error.text
     assert len(failures) == 2
     assert engine.match(b"<a><b/></a>") == ["plain"]
     batch = pa.record_batch({"id": [1, 2], "xml": [DEEP, b"<a><b/></a>"]})
     for result in (engine.match_batch(batch), engine.select_batch(batch)):
         assert result.column("error").null_count == 2
         (failed,), none = result.column("failures").to_pylist()
-        assert engine.ids[failed["subscription"]].as_py() == "costly" and failed["code"] == "residual-too-costly"
+        assert engine.ids[failed["subscription"]].as_py() == "costly" and failed["code"] == "query-too-costly"
         assert none is None
         # the others get theirs
         assert [len(found) for found in result.column("matches").to_pylist()] == [1, 1]
@@ -68,8 +70,8 @@ def test_what_may_take_libxml2_too_long_is_reported_and_does_not_run() -> None:
 
 def test_the_bound_is_a_limit() -> None:
     message = b"<a>" + b"<b/>" * 100 + b"</a>"
-    query = "//b[following-sibling::b]"
-    free, bound = Engine(), Engine(limits=Limits(max_residual_cost=1000))
+    query = "count(//b[following-sibling::b]) = 99"
+    free, bound = Engine(), Engine(limits=Limits(max_query_steps=40))
     for engine in (free, bound):
         engine.add(query, id=1)
     assert free.match(message) == [1]
@@ -123,3 +125,98 @@ def test_what_precedes_a_comment_after_the_root(before: str, after: str) -> None
     engine.add("string(/) = /comment()/preceding::a", id="the same")
     engine.add("/node()[last()]/preceding-sibling::a", id="sibling")
     assert engine.match(f"{before}<a><b>v</b>w</a>{after}".encode()) == ["both", "the same", "sibling"]
+
+
+def test_matches_that_are_put_off_do_not_pass_a_query_by() -> None:
+    """In a batch, what large buckets ask is put off until the message is gone; the queries of residuals cannot wait."""
+    engine = Engine()
+    engine.add_many(Subscription(i, f"/a[b = 'x'][c > {i}]") for i in range(100))
+    residuals = [f"/a[b = 'x'][c > {i}][d = following::d]" for i in range(100)]
+    engine.add_many(Subscription(100 + i, query) for i, query in enumerate(residuals))
+    assert len({len(engine._split(Subscription(0, query))[0].plan.constants) for query in residuals}) == 1
+    messages = [b"<r><a><b>x</b><c>%d</c></a></r>" % n for n in range(3)]
+    messages += [b"<a><b>x</b><c>%d</c><d>%d</d><e/><d>%d</d></a>" % (n, n % 2, n) for n in range(0, 120, 7)]
+    batch = pa.record_batch({"id": list(range(len(messages))), "xml": messages})
+    for row, message in zip(engine.match_batch(batch).column("matches").to_pylist(), messages, strict=True):
+        assert engine.ids.take(pa.array(row, pa.uint32())).to_pylist() == engine.match(message)
+    assert engine.match(b"<a><b>x</b><c>2</c></a>") == [0, 1]
+
+
+def test_queries_see_names_that_no_subscription_mentions_and_ids_of_the_dtd() -> None:
+    message = b"""<!DOCTYPE r [<!ATTLIST p:a k ID #IMPLIED>]>
+      <r xmlns:p="urn:p" xml:lang="en"><p:a k="x" xmlns:q="urn:q"/><b xml:id="y"/></r>"""
+    queries = {
+        "name(id('x')) = 'p:a'": True,
+        "local-name(id('y')) = 'b' and namespace-uri(id('x')) = 'urn:p'": True,
+        "count(/*/*[1]/namespace::*) = 3": True,
+        "//*[lang('en')]/@*[name() = 'k']": True,
+        "id('z')": False,
+        "name(/*) = 's'": False,
+    }
+    engine = Engine()
+    for query in queries:
+        engine.add(query, id=query)
+    assert engine.match(message) == [query for query, holds in queries.items() if holds]
+    assert engine.match(b"<r/>") == []  # the declarations of one message are not those of the next
+
+
+@pytest.mark.parametrize("result", ["nodes", "fragments"])
+def test_what_a_query_selects_is_cut_at_the_limits(result: str) -> None:
+    message = b"<a>" + b"<b>1</b>" * 10 + b"<c/></a>"
+    query = "//b[following-sibling::c]"
+    for limits, reason in [
+        (Limits(), None),
+        (Limits(max_result_nodes=3), "limit-result-nodes"),
+        (Limits(max_message_results=3), "budget-results"),
+    ]:
+        engine = Engine(limits=limits)
+        engine.add(query, id=1, result=result)
+        (found,) = engine.select(message)
+        assert (found.reason, found.complete) == (reason, reason is None)
+        nodes = found.nodes if result == "nodes" else found.fragments
+        expected = [2 * n for n in range(1, 11)] if result == "nodes" else [b"<b>1</b>"] * 10
+        assert nodes == expected[: 3 if reason else None]
+        (row,) = engine.select_batch(pa.record_batch({"id": [1], "xml": [message]})).column("matches").to_pylist()
+        assert row[0][result] == nodes and row[0]["reason"] == reason
+
+
+def test_a_snapshot_has_the_queries_and_opening_it_parses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(namespaces={"p": "urn:p"})
+    queries = [
+        "//a[following::b = 'x']",
+        "//p:a[preceding::p:*]/@*",
+        "//a[. = //b]",
+        "count(//a) + 1 = 3",
+        "processing-instruction('t') or //namespace::q",
+        "string-length(concat(//a, 'é', name(/*))) = 3",
+        "/r/b[following-sibling::b]",
+    ]
+    for number, query in enumerate(queries):
+        engine.add(query, id=number, result="nodes" if number in (0, 6) else "match")
+    engine.add("//z[following::zz]", id="removed")
+    engine.remove("removed")
+    engine.save(tmp_path / "set")
+    monkeypatch.setattr(xpath, "Parser", None)
+    opened = Engine.open(tmp_path / "set")
+    messages = [
+        b"<r><a>x</a><b>x</b><b/></r>",
+        b"<r xmlns:q='urn:q'><a/><a>y</a></r>",
+        b"<?t u?><r xmlns='urn:p'><a x='1'/><b/><a y='2'/></r>",
+    ]
+    assert [engine.select(message) for message in messages] == [opened.select(message) for message in messages]
+    assert {one.id for message in messages for one in opened.select(message)} == {0, 1, 2, 3, 4, 5, 6}
+    assert opened.may_fail(0) and len(opened) == len(queries)
+    monkeypatch.undo()
+    opened.remove(2)
+    opened._compact()
+    assert 2 not in opened.match(messages[0]) and opened.match(messages[1]) == engine.match(messages[1])
+
+
+def test_a_limit_that_is_gone_says_what_took_its_place() -> None:
+    with pytest.raises(OptionError) as refused:
+        Limits(max_residual_cost=1)
+    assert "max_query_steps" in (refused.value.hint or "")
+    assert Limits.of_saved({"max_residual_cost": 7, "max_depth": 9}) == Limits(max_depth=9)
+    assert "max_residual_cost" not in Limits().as_dict()

@@ -11,7 +11,7 @@ from twigcast.engine import Engine, Subscription, _undecided
 from twigcast.errors import Span, caret
 from twigcast.lang.compile import compile_query
 from twigcast.lang.kinds import ambiguity
-from twigcast.lang.printer import to_text
+from twigcast.lang.printer import to_text, to_xpath
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xpath import parse
 from twigcast.pattern import (
@@ -109,8 +109,8 @@ class Explanation:
     residual: tuple[WhyResidual, ...]
     sharing: Sharing | None
     cost: str
-    """``none``, ``path``, ``value``, ``pattern``, ``pattern on every message``, ``libxml2 behind a pattern`` or
-    ``libxml2``."""
+    """``none``, ``path``, ``value``, ``pattern``, ``pattern on every message``, ``evaluator behind a pattern`` or
+    ``evaluator``."""
     cost_why: str
     language: str = "filter (XPath)"
     """What the text is taken for."""
@@ -157,7 +157,9 @@ class Explanation:
         yield "cost", [f"{self.cost}: {self.cost_why}"]
 
     def _residual(self) -> str:
-        return "residual, libxml2 has the last word" + (", a shared pattern the first" if self.shared else "")
+        return "residual, the XPath evaluator has the last word" + (
+            ", a shared pattern the first" if self.shared else ""
+        )
 
     def __str__(self) -> str:
         return "\n".join(
@@ -258,8 +260,8 @@ def _pattern_text(compiled: Compiled) -> str:
             return str(path)
         case Pattern(condition):
             return predicate_text(condition)
-        case Residual(xpath=xpath):
-            return xpath
+        case Residual(expr=expr):
+            return to_xpath(expr)[0]
 
 
 def _selects(compiled: Compiled) -> tuple[str, ...] | None:
@@ -313,7 +315,7 @@ def _access_why(actual: Plan) -> str:
 def _evaluation(actual: Plan, program: Predicate | None) -> tuple[str, str]:
     if actual.program is None:
         if actual.residual is not None and program is None:
-            return "none", "nothing is shared; libxml2 evaluates the whole query on the parsed message"
+            return "none", "no pattern is shared; the XPath evaluator takes the whole query"
         valued = any(path.slot is not None for path in actual.paths)
         how = "one look-up per element" + (", and one for the value of a node at the end of a path" if valued else "")
         return "paths", f"by the path engine: {how}"
@@ -346,8 +348,8 @@ def _cost(actual: Plan, access: tuple[Access, ...], guards: tuple[Access, ...]) 
     reached = " or ".join(map(str, access))
     if actual.residual is not None:
         if anyway and actual.program is None:
-            return "libxml2", "every message is parsed once more and checked by libxml2"
-        return "libxml2 behind a pattern", "libxml2 checks only messages that pass the shared pattern"
+            return "evaluator", "the XPath evaluator checks every message"
+        return "evaluator behind a pattern", "the XPath evaluator checks only messages that pass the shared pattern"
     if actual.program is None:
         if any(path.slot is not None for path in actual.paths):
             return "value", "one look-up per element and per value, whatever the number of subscriptions"
@@ -388,7 +390,7 @@ class _Scratch:
         self.register = self.engine._register
 
     def encoded(self, s: Subscription, template: Template, literals: Sequence[str]) -> Template:
-        """As Engine.add_many does: what the kernel has no code for, libxml2 decides."""
+        """Do as Engine.add_many does: what the kernel's patterns cannot express, the evaluator decides."""
         try:
             self.register.queue(0, template, literals)
         except NotEncodable:
@@ -410,7 +412,7 @@ class _Scratch:
             shape = tuple((path.steps, path.slot and type(path.slot.value)) for path in actual.paths)
         else:
             shape = self.register.shape(template)
-        residual = actual.residual and (actual.residual.xpath, actual.residual.prefixes)
+        residual = actual.residual and str(to_xpath(actual.residual.expr))
         return paths, shape, (shape, tuple(constants), residual)
 
 

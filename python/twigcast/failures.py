@@ -1,6 +1,6 @@
 """Failures of single subscriptions: an exception while one is evaluated is its own, and the others get their matches.
 
-Imports: errors, ids, rows.
+Imports: errors, ids, limits, rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
 from twigcast.errors import SubscriptionError, TwigcastError, excerpt
 from twigcast.ids import SubscriptionId
+from twigcast.limits import Limits
 from twigcast.shown import shown
+
+TOO_COSTLY = "query-too-costly"
+"""The code of a query beyond tree patterns that took more steps or bytes on a message than the limits allow."""
 
 FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that end the process or a generator; every other one, a panic of the kernel too, is a failure."""
@@ -49,6 +53,15 @@ class Failed:
         text = f"{type(error).__name__}: {said}" if said else type(error).__name__
         return cls(number, code, excerpt(text, MAX_TEXT))
 
+    @classmethod
+    def exceeded(cls, number: int, what: str, limits: Limits) -> Failed:
+        """Return the failure of a query that took too many ``steps`` or ``bytes``, or of a transform: too much ``work``."""
+        if what == "work":
+            return cls(number, "transform-too-costly", "it may take too long with this message")
+        limit = f"max_query_{what}"
+        text = f"the query took more than {getattr(limits, limit):,} {what} on this message"
+        return cls(number, TOO_COSTLY, f"{text} ({limit}); simplify it or raise the limit")
+
     @property
     def error(self) -> SubscriptionError:
         return SubscriptionError(self.code, self.text)
@@ -56,6 +69,11 @@ class Failed:
 
 FailedRows: TypeAlias = dict[int, list[Failed]]
 """Failures by row of a batch; rows without any are not in it."""
+
+
+def exceeded_rows(rows: Iterable[tuple[int, list[tuple[int, str]]]], limits: Limits) -> FailedRows:
+    """Return the kernel's failures by row: of each subscription, its number and what it took too much of."""
+    return {row: [Failed.exceeded(number, what, limits) for number, what in failed] for row, failed in rows}
 
 
 def add_failed(rows: FailedRows, more: Mapping[int, Iterable[Failed]]) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import InitVar, asdict, dataclass, fields, replace
+from typing import Any
 
 from twigcast.errors import OptionError
+from twigcast.removed import REPLACED, replaced_by
 from twigcast.shown import shown
 
 # Columns of results have offsets of 31 bits.
-_HIGHEST = {"max_residual_cost": 2**63 - 1, "max_message_results": 2**28, "max_message_result_bytes": 2**30}
+_HIGHEST = {
+    "max_message_results": 2**28,
+    "max_message_result_bytes": 2**30,
+    "max_query_steps": 2**63 - 1,
+    "max_query_bytes": 2**63 - 1,
+}
 
 ON_INVALID = ("fallback", "reject", "trust")
 """What becomes of a message that its schema does not allow: it is answered as if there were no schema, or rejected; or
@@ -46,13 +53,20 @@ class Limits:
     """Bytes of the results that all subscriptions together may get of a message; likewise (``budget-bytes``). A result
     that several subscriptions get counts for each of them."""
 
-    max_residual_cost: int = 500_000_000
-    """Nodes that libxml2 may have to visit to check one subscription which is beyond tree patterns; where it may be
-    more, that subscription is not checked against the message, which is reported as ``residual-too-costly``."""
+    max_query_steps: int = 20_000_000
+    """Steps that one query beyond tree patterns may take on a message: nodes visited and functions called.
+    One that takes more fails on that message (``query-too-costly``); all others have their answer."""
+    max_query_bytes: int = 64 << 20
+    """Bytes of strings that such a query may make and compare, and of the sets that it keeps; likewise."""
+    max_residual_cost: InitVar[int | None] = None
+    """No limit any more."""
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, max_residual_cost: int | None) -> None:
+        if max_residual_cost is not None:
+            text, hint = "there is no limit max_residual_cost any more", replaced_by("max_residual_cost")
+            raise OptionError("moved-option", text, hint=hint)
         for field in fields(self):
             value = getattr(self, field.name)
             top = _HIGHEST.get(field.name, 2**32 - 1)
@@ -61,7 +75,12 @@ class Limits:
 
     def of_kernel(self) -> dict[str, int]:
         """Return the limits that the kernel keeps."""
-        return {name: value for name, value in asdict(self).items() if name != "max_residual_cost"}
+        return asdict(self)
+
+    @classmethod
+    def of_saved(cls, values: dict[str, Any]) -> Limits:
+        """Return limits that ``as_dict`` gave, in this version or an earlier one."""
+        return cls(**{name: value for name, value in values.items() if name not in REPLACED})
 
     def with_all_results(self) -> Limits:
         """Return the same limits with as many results as columns can hold, for subscriptions of our own."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from twigcast.errors import Span
 from twigcast.frozen import quick
@@ -321,16 +321,15 @@ class Reason:
 @quick
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A query to be checked by a full XPath engine. It can only match where ``necessary`` does (None: anywhere).
+    """A query beyond tree patterns. It can only match where ``necessary`` does (None: anywhere).
 
-    ``xpath`` and ``prefixes`` are for that engine; the meaning does not depend on the context node. ``node_set``: it
-    selects nodes.
+    ``expr`` is its syntax tree (``twigcast.lang.ast.Expr``); the meaning does not depend on the context node.
+    ``node_set``: it selects nodes.
     """
 
     necessary: Predicate | None
     reasons: tuple[Reason, ...]
-    xpath: str
-    prefixes: tuple[tuple[str, str], ...]
+    expr: Any
     node_set: bool = False
 
 

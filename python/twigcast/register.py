@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from twigcast import _kernel
+from twigcast.lang.program import Program
+from twigcast.lang.program import encode as encode_query
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import encode
 from twigcast.plan.linear import ValuePath
@@ -66,10 +68,12 @@ class Register:
         self._rows: dict[int, Rows] = {}
         self._filling: dict[Template, Texts] = {}
         self._wants: list[tuple[int, bool, int, list[str | float]]] = []
+        self._queries: list[tuple[int, Program, str]] = []
 
     def queue(self, index: int, template: Template, literals: Sequence[str], result: str = "match") -> None:
-        """The subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable."""
-        wanted = None if result == "match" or template.plan.residual is not None else self._selector(template)
+        """Queue the subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable or QueryError."""
+        query = self.query(template)
+        wanted = None if result == "match" or query is not None else self._selector(template)
         filling = self._filling.get(template)
         if filling is not None:
             filling[0].append(index)
@@ -79,6 +83,8 @@ class Register:
             self._filling[template] = [index], list(literals)
         else:
             self._queue(index, template)
+        if query is not None:
+            self._queries.append((index, query, result))
         if wanted is not None:
             number, selector = wanted
             row = selector.constants(template.constants(literals))
@@ -94,6 +100,12 @@ class Register:
         """What a subscription selects that the kernel has already."""
         known, selector = self._selector(template)
         self.kernel.want(number, result == "fragments", known, selector.constants(template.constants(literals)))
+
+    def query(self, template: Template) -> Program | None:
+        """Return what is left to evaluate of a residual plan; None for any other. Raises QueryError."""
+        if template.query is None and template.plan.residual is not None:
+            template.query = encode_query(template.plan.residual.expr, self.kernel)
+        return template.query
 
     def prepare(self, template: Template) -> None:
         """Find out what ``flush`` needs, which must not fail. Raises NotEncodable."""
@@ -175,6 +187,9 @@ class Register:
     def flush(self, count: int) -> list[int]:
         """Adds what is queued; the numbers of all ``count`` subscriptions."""
         numbers = self.kernel.reserve(count)
+        # first of all: nobody must see a residual subscription without its query
+        for index, query, _ in self._queries:
+            self.kernel.add_query(numbers[index], *query)
         if self._direct:
             direct = [numbers[i] for i in self._direct]
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
@@ -188,5 +203,8 @@ class Register:
                 self.kernel.add_columns(self.shape(template), some, columns)
         for index, fragments, number, row in self._wants:
             self.kernel.want(numbers[index], fragments, number, row)
+        for index, _, result in self._queries:
+            if result != "match":
+                self.kernel.want_query(numbers[index], result == "fragments")
         self.clear()
         return numbers

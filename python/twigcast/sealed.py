@@ -26,6 +26,8 @@ class Format:
     name: str
     magic: bytes
     version: int
+    oldest: int | None = None
+    """The oldest version that can be read; None if it is this one."""
 
     def write(self, path: Path, parts: Sequence[bytes | pa.Buffer]) -> None:
         """Under another name first and then renamed, so that a reader sees a whole file or none."""
@@ -61,7 +63,7 @@ class Format:
         if whole.size < _HEADER.size or whole[: len(self.magic)].to_pybytes() != self.magic:
             raise TwigcastError(f"not-a-{self.name}", f"{path} is not a Twigcast {self.name}")
         _, version, checksum, size = _HEADER.unpack(whole[: _HEADER.size])
-        if version != self.version:
+        if not (self.version if self.oldest is None else self.oldest) <= version <= self.version:
             text = f"{path} has format {version}, this is {self.version}"
             raise TwigcastError(f"{self.name}-version", text, hint="write it again with this version of Twigcast")
         body = whole[_HEADER.size :]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from twigcast.errors import QueryError
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
+from twigcast.lang.program import Program
 from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 from twigcast.pattern import (
     And,
@@ -58,6 +59,8 @@ class Template:
     """The next subscription of this shape will have this very template."""
     selector: tuple[int, Selector] | None = None
     """What selects the results, and its number in the kernel; once a subscription wants them."""
+    query: Program | None = None
+    """Of a residual plan, what the kernel evaluates; once there is a subscription."""
 
     def constants(self, literals: Sequence[str]) -> Sequence[str | float]:
         """The constants of one text."""
@@ -101,7 +104,7 @@ class Shapes:
         self._count = 0
         # texts without literals seen once: most shapes never come again, and learning one costs three compilations
         self._once: set[int] = set()
-        # by the whole text: constants of what libxml2 decides are part of it
+        # by the whole text: the constants of a residual query are part of it
         self._residual: dict[tuple[Scope, str], Template] = {}
 
     def __len__(self) -> int:

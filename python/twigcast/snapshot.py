@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twigcast.arrow import pa
 from twigcast.delta import History, as_dict
+from twigcast.errors import QueryError
 from twigcast.ids import Ids
+from twigcast.lang.program import encode
+from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.pattern import Residual
 from twigcast.sealed import Format
-from twigcast.transform.templates import Prepared
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-FORMAT = Format("snapshot", b"TWIGCAST", 4)
+FORMAT = Format("snapshot", b"TWIGCAST", 5, oldest=4)
+
+_LOG = logging.getLogger(__name__)
 
 
 class Extra(NamedTuple):
@@ -29,16 +33,18 @@ class Extra(NamedTuple):
     open: Callable[[Engine, int, Any], None]
 
 
-def _save_residuals(engine: Engine) -> Iterable[tuple[int, Any]]:
-    return ((number, [r.xpath, r.prefixes, r.node_set]) for number, r in engine._residuals.items())
-
-
 def _open_residual(engine: Engine, number: int, value: Any) -> None:
-    xpath, prefixes, node_set = value
+    """Compile the query of a residual subscription, which snapshots of earlier versions have as text."""
+    xpath, prefixes, _ = value
     if not isinstance(xpath, str) or not all(isinstance(text, str) for pair in prefixes for text in pair):
         raise ValueError("a residual that is no XPath")
-    pairs = tuple((prefix, uri) for prefix, uri in prefixes)
-    engine._residuals.add(number, Residual(None, (), xpath, pairs, bool(node_set)))
+    try:
+        expr = parse(xpath, dict(prefixes))
+    except QueryError as error:
+        # written out, it had become too long to be a query
+        _LOG.warning("subscription %r matches nothing any more: %s", engine._ids.at([number])[0], error)
+        expr = parse("false()")
+    engine.kernel.add_query(number, *encode(expr, engine.kernel))
 
 
 def _save_results(engine: Engine) -> Iterable[tuple[int, Any]]:
@@ -52,30 +58,22 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
-    made = engine._deliveries().saved() if engine._transforming else {}
-    # in the order of their making: a shape is written with the first that has it
-    for number, code in made.items():
-        yield number, {**as_dict(engine._transforming[number]), "code": code}
+    in_kernel = engine._has_in_kernel
     for number, s in engine._transforming.items():
-        if number not in made:
-            yield number, as_dict(s)
+        yield number, {**as_dict(s), "in_kernel": in_kernel(number)}
 
 
 def _open_transform(engine: Engine, number: int, value: Any) -> None:
     from twigcast.engine import Subscription
 
-    is_parsed = "code" not in value
-    code = value.pop("code", None)
-    s = Subscription(**value)
-    if engine._opening is None:
-        engine._opening = engine._deliveries().opening()
-    prepared = Prepared(None) if code is None else engine._opening.prepared(code)
-    engine._add_transform(number, s, engine._transform(s) if is_parsed or prepared is None else prepared)
+    value.pop("code", None)  # earlier versions had no transforms in the kernel's part: their texts are parsed
+    in_kernel = value.pop("in_kernel", None)
+    engine._open_transform(number, Subscription(**value), in_kernel)
 
 
 # Whatever else is kept per subscription belongs here; what it is called must not change.
 EXTRAS = {
-    "residual": Extra(_save_residuals, _open_residual),
+    "residual": Extra(lambda engine: (), _open_residual),
     "result": Extra(_save_results, _open_result),
     "transform": Extra(_save_transforms, _open_transform),
 }
@@ -174,7 +172,7 @@ def _engine(
     if not all(isinstance(meta[key], int) for key in ("next_id", "version", "tag")):
         raise ValueError("a version that is no number")
     options = kind._saved_options(meta)
-    engine = kind(namespaces=meta["namespaces"], limits=Limits(**meta["limits"]), **options, **schema)
+    engine = kind(namespaces=meta["namespaces"], limits=Limits.of_saved(meta["limits"]), **options, **schema)
     data = pa.Array.from_buffers(pa.uint8(), part.size, [None, part])
     engine._adopt(engine._open_kernel(data), _ids(numbers), History(meta["version"], meta["tag"]))
     engine._next_id = meta["next_id"]
@@ -186,7 +184,6 @@ def _engine(
         if number >= len(known) or not known[number].as_py():
             raise ValueError(f"{what} of no subscription")
         EXTRAS[what].open(engine, number, json.loads(value))
-    engine._opening = None
     return engine
 
 

@@ -11,14 +11,20 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
+from twigcast import _kernel
 from twigcast.causes import Cause, Search, lines
-from twigcast.engine import Engine, Failure
+from twigcast.engine import Engine, Failure, Subscription
 from twigcast.errors import MessageError
 from twigcast.explain import Explanation, explain
 from twigcast.lang import ast
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.message_tree import Context, Found, MessageTree, at
+from twigcast.plan.access import ANYWAY
+from twigcast.plan.encode import NotEncodable
+from twigcast.plan.planner import Plan
+from twigcast.register import Register
+from twigcast.shape import Template
 
 SELECTED = 5
 """How many of the selected nodes are shown."""
@@ -39,7 +45,7 @@ class Verdict:
     residual: tuple[str, ...] = ()
     """What keeps the query from being a tree pattern."""
     reached: bool | None = None
-    """For a residual query: whether the message got as far as libxml2."""
+    """For a residual query: whether the message got as far as the XPath evaluator."""
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -58,7 +64,7 @@ class Verdict:
             if self.count > len(self.selected):
                 text.append(f"  … and {self.count - len(self.selected):,} more")
         if self.reached is not None:
-            who = "the message passed the shared part, and libxml2 decided"
+            who = "the message passed the shared part, and the XPath evaluator decided"
             text.append(f"  residual: {who if self.reached else 'the shared part turned the message away'}")
             text += [f"    {reason}" for reason in self.residual]
         if self.why is not None:
@@ -93,16 +99,20 @@ class Probe:
             query, namespaces=namespaces, default_namespace=default_namespace, dialect=dialect
         )
         self._expr = parse(query, namespaces, default_namespace, dialect=dialect)
+        self._shared = _shared_part(self.engine, self.query, default_namespace, dialect)
 
     def test(self, xml: bytes) -> Verdict:
-        """Raises MessageError if the message cannot be read, or may take libxml2 too long."""
+        """Return what becomes of a message.
+
+        Raises MessageError if it cannot be read, and SubscriptionError if the query takes too much on it.
+        """
         failures: list[Failure] = []
         matches = bool(self.engine.match(xml, failures=failures))
         for failure in failures:
             raise failure.error
         reached = None
-        if self.explanation.kind == "residual":
-            reached = bool(self.engine.kernel.match_one(xml, self.engine.limits.of_kernel())[0])
+        if self._shared is not None:
+            reached = bool(self._shared.match_one(xml, self.engine.limits.of_kernel())[0])
         residual = tuple(reason.text for reason in self.explanation.residual)
         verdict = Verdict(self.query, matches, None, residual=residual, reached=reached)
         try:
@@ -120,3 +130,18 @@ class Probe:
         search = Search(tree, self.query)
         why = search.true if verdict.matches else search.false
         return replace(verdict, why=why(self._expr, Context()))
+
+
+def _shared_part(engine: Engine, query: str, default_namespace: str | None, dialect: str) -> _kernel.Engine | None:
+    """Return a kernel with what a residual query shares: the pattern that messages have to satisfy first."""
+    if not engine.kernel.has_query(0):
+        return None
+    template, _ = engine._split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
+    kernel = _kernel.Engine()
+    register = Register(kernel)
+    try:
+        register.queue(0, Template(replace(template.plan, residual=None)), ())
+    except NotEncodable:
+        register.queue(0, Template(Plan((ANYWAY,), None, ())), ())
+    register.flush(1)
+    return kernel

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
+from lxml_nodes import Tree
 from twigcast.chunk.filter import Filter, Merge
 from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
 from twigcast.libxml2 import read
@@ -18,7 +19,6 @@ from twigcast.limits import Limits
 from twigcast.papers.chunk_lxml import ENGINES
 from twigcast.pattern import Step
 from twigcast.results import Selected
-from twigcast.selecting import Tree
 
 XML = "http://www.w3.org/XML/1998/namespace"
 

@@ -363,10 +363,10 @@ def test_deep_documents_with_long_tags_take_no_more_time_than_others() -> None:
     ],
 )
 def test_what_may_take_too_long_is_undecided(query: str, result: str) -> None:
-    limits = Limits(max_residual_cost=10)
+    limits = Limits(max_query_steps=10)
     scheme = prepare([Subscription("q", query, result=result), *SUBS], chunks=2)
     report = run(scheme, DB, limits=limits, batch_bytes=100)
-    assert [(one.id, one.code) for one in report.undecided] == [("q", "residual-too-costly")]
+    assert [(one.id, one.code) for one in report.undecided] == [("q", "query-too-costly")]
     assert "the subscription" not in report.undecided[0].text
     assert [one.id for one in report.answers] == [0, 1, 2, 3, 4]
 

@@ -141,12 +141,12 @@ def test_a_filter_that_fails_on_a_message_is_told(run: Match) -> None:
     Path("q.txt").write_text(f"{PAIR}\n//k[following-sibling::k = preceding-sibling::k]\n")
     Path("1.xml").write_text("<a><k>1</k><k/></a>")
     Path("2.xml").write_text("<b><k>1</k></b>")
-    result = run("match", "-s", "q.txt", "--stream", "S", "--max-residual-cost", "1", "1.xml", "2.xml")
+    result = run("match", "-s", "q.txt", "--stream", "S", "--max-query-steps", "1", "1.xml", "2.xml")
     found = lines(result)
     assert result.returncode == 2 and [one["subscription"] for one in found if "failure" not in one] == [1]
     failed = [(one["message"], one["subscription"], one["failure"]["code"]) for one in found if "failure" in one]
-    assert failed[0] == ("1.xml", 2, "residual-too-costly")
-    assert "1.xml: residual-too-costly: subscription 2: " in result.stderr
+    assert failed[0] == ("1.xml", 2, "query-too-costly")
+    assert "1.xml: query-too-costly: subscription 2: " in result.stderr
 
 
 @pytest.mark.parametrize(

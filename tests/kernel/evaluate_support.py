@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from lxml import etree
-
+from lxml_nodes import Query, Tree
 from twigcast import _kernel
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
-from twigcast.lang.printer import to_xpath
-from twigcast.lang.program import encode
 from twigcast.lang.xpath import parse
 from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
-from twigcast.selecting import Selecting, Tree
+from twigcast.plan.access import ANYWAY
+from twigcast.plan.planner import Plan
+from twigcast.register import Register
+from twigcast.shape import Template
 
-LIMITS = Limits()
+LIMITS = Limits().with_all_results()
+DEFAULT = (LIMITS.max_query_steps, LIMITS.max_query_bytes)
 UNHURRIED = (2**40, 2**40)
 """A budget that small documents do not exhaust."""
 
@@ -28,23 +30,35 @@ def parsed(query: str, namespaces: Mapping[str, str] | None = None) -> ast.Expr:
     return at_document(parse(query, namespaces))
 
 
-def add(evaluator: _kernel.Evaluator, expr: ast.Expr) -> int:
-    """Add a query; return its number. A node-set asks for its nodes."""
-    words, strings = encode(expr, evaluator)
-    return evaluator.add(words, strings, selects=ast.type_of(expr) == ast.NODE_SET)
+def kernel_with(exprs: Iterable[ast.Expr]) -> _kernel.Engine:
+    """Return a kernel with subscriptions that the evaluator alone decides, by number. A node-set asks for its nodes."""
+    kernel = _kernel.Engine()
+    register = Register(kernel)
+    for count, expr in enumerate(exprs, 1):
+        is_node_set = ast.type_of(expr) == ast.NODE_SET
+        plan = Plan((ANYWAY,), None, (), Residual(None, (), expr, is_node_set))
+        register.queue(count - 1, Template(plan), (), "nodes" if is_node_set else "match")
+    register.flush(count)
+    return kernel
 
 
 def answers(
     xml: bytes,
-    exprs: Iterable[ast.Expr],
+    exprs: Sequence[ast.Expr],
     budget: tuple[int, int] = UNHURRIED,
 ) -> list[bool | Nodes | str]:
     """Return for each query the nodes that it selects, whether it holds, or what it exceeded."""
-    evaluator = _kernel.Evaluator()
-    numbers = [add(evaluator, expr) for expr in exprs]
-    found, error = evaluator.evaluate(xml, LIMITS.of_kernel(), budget, numbers)
+    found: list[bool | Nodes | str] = [[] if ast.type_of(expr) == ast.NODE_SET else False for expr in exprs]
+    if not exprs:
+        return found
+    limits = replace(LIMITS, max_query_steps=budget[0], max_query_bytes=budget[1])
+    selected, failed, error = kernel_with(exprs).select_one(xml, limits.of_kernel())
     assert error is None, error
-    return [failed or (holds if nodes is None else nodes) for _, holds, nodes, failed in found]
+    for number, nodes, _, _ in selected:
+        found[number] = True if nodes is None else nodes
+    for number, what in failed:
+        found[number] = what
+    return found
 
 
 def answer(
@@ -63,9 +77,5 @@ class Libxml2:
         self._tree = Tree(read(xml, LIMITS))
 
     def answer(self, expr: ast.Expr) -> bool | Nodes:
-        xpath, prefixes = to_xpath(expr)
-        if ast.type_of(expr) == ast.NODE_SET:
-            residual = Residual(None, (), xpath, tuple(sorted(prefixes.items())), True)
-            return [number for number, _ in Selecting(residual, fragments=False).find(self._tree)]
-        test = etree.XPath(f"boolean({xpath})", namespaces=prefixes or None, smart_strings=False)
-        return bool(test(self._tree.tree))
+        query = Query(expr)
+        return query.find(self._tree) if ast.type_of(expr) == ast.NODE_SET else query.holds(self._tree)

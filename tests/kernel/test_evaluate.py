@@ -5,12 +5,9 @@ from __future__ import annotations
 from time import thread_time
 
 import pytest
-from evaluate_support import LIMITS, add, answer, answers, parsed
+from evaluate_support import DEFAULT, LIMITS, answer, answers, kernel_with, parsed
 
 from twigcast import _kernel
-
-DEFAULT = _kernel.Evaluator.default_budget()
-
 
 CDATA = b"<r><a><![CDATA[]]>1</a><b>x<![CDATA[]]>y</b><c><![CDATA[]]></c></r>"
 ENTITY = b'<!DOCTYPE r [<!ENTITY e "<b>1</b>">]><r xmlns="urn:p"><a>&e;</a></r>'
@@ -184,15 +181,15 @@ ATTACKS = {
 def test_no_query_takes_long(name: str) -> None:
     """Whether it is answered or fails, it does so soon, and the other one is answered."""
     query, message = ATTACKS[name]
-    evaluator = _kernel.Evaluator()
-    numbers = [add(evaluator, parsed(query)), add(evaluator, parsed("boolean(//a)"))]
+    both, other = parsed(query), parsed("boolean(//a)")
+    kernel, alone = kernel_with([other, both]), kernel_with([other])
     began = thread_time()
-    evaluator.evaluate(message, LIMITS.of_kernel(), DEFAULT, numbers[1:])
-    alone = thread_time() - began
-    found, error = evaluator.evaluate(message, LIMITS.of_kernel(), DEFAULT, numbers)
-    assert error is None and found[1][1:] == (True, None, None)
+    alone.match_one(message, LIMITS.of_kernel())
+    took = thread_time() - began
+    found, _, error = kernel.match_one(message, LIMITS.of_kernel())
+    assert error is None and 0 in found
     # A wide margin, for a machine that is busy: without a budget these take from seconds to hours.
-    assert thread_time() - began - 2 * alone < 2
+    assert thread_time() - began - 2 * took < 2
 
 
 def test_a_subscription_fails_alone_and_says_what_it_exceeded() -> None:
@@ -203,26 +200,21 @@ def test_a_subscription_fails_alone_and_says_what_it_exceeded() -> None:
 
 
 def test_removed_queries_are_gone_and_their_numbers_come_again() -> None:
-    evaluator = _kernel.Evaluator()
-    first, second = (add(evaluator, parsed(f"boolean(//{name})")) for name in "ab")
-    assert evaluator.remove(first) and not evaluator.remove(first) and not evaluator.remove(99)
-
-    def evaluate(*numbers: int) -> list[tuple[int, bool]]:
-        found, _ = evaluator.evaluate(b"<a/>", LIMITS.of_kernel(), DEFAULT, numbers or None)
-        return [(number, holds) for number, holds, _, _ in found]
-
-    assert evaluate(first, second, 99) == [(first, False), (second, False), (99, False)]
-    assert add(evaluator, parsed("boolean(/*)")) == first
-    assert evaluate() == [(first, True), (second, False)]
+    kernel = kernel_with([parsed(f"boolean(//{name})") for name in "ab"])
+    assert kernel.match_one(b"<a/>") == ([0], [], None) and kernel.has_query(0)
+    kernel.remove(0)
+    assert kernel.match_one(b"<a/>") == ([], [], None) and not kernel.has_query(0)
+    assert kernel.match_one(b"<b/>") == ([1], [], None)
+    assert kernel.reserve(1) == [0]
 
 
 def test_an_unreadable_message_is_an_error() -> None:
-    evaluator = _kernel.Evaluator()
-    found, error = evaluator.evaluate(b"<a>", LIMITS.of_kernel(), DEFAULT)
-    assert found == [] and error is not None
+    found, failed, error = kernel_with([parsed("boolean(//a)")]).match_one(b"<a>")
+    assert (found, failed) == ([], []) and error is not None
 
 
 @pytest.mark.parametrize("words", [[], [99], [1, 0], [2, 2**32 - 1], [11, 9, 1, 0, 0, 2**20, 0], [7, 2, 0]])
 def test_malformed_programs_are_refused(words: list[int]) -> None:
     with pytest.raises(ValueError):
-        _kernel.Evaluator().add(words, [])
+        kernel = _kernel.Engine()
+        kernel.add_query(kernel.reserve(1)[0], words, [])

@@ -18,6 +18,7 @@ from twigcast.limits import Limits
 from twigcast.papers import Engine
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedTransforms
+from twigcast.transform.encode import _packed
 from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
 
 
@@ -152,7 +153,7 @@ def test_wrong_codes_are_refused() -> None:
     kernel = _kernel.papers.Plans()
     symbol = kernel.symbol(False, "", "a")
     program = [2, 2, 5, 1, symbol, 0, 5, 1, symbol | 1 << 31, 1, 5, 1, symbol, 0]
-    made = ([], b"<r>", [("copy", 0, False)], b"</r>")
+    made = _packed(([], b"<r>", [("copy", 0, False)], b"</r>"))
     kernel.add(0, [0, 6, 1, 1, 0, 0, 1, 0, 0], program, [], made, True)
     refused = 0
     for number in range(1, 3000):

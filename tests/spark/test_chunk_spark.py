@@ -37,12 +37,12 @@ def found(matched: chunk.Matched) -> set[tuple[str, int]]:
 def test_what_may_take_too_long_is_a_failure_of_its_subscription(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(DOCUMENT)
     costly = Subscription(7, "not(/db/s[n < @id])")
-    limits = Limits(max_residual_cost=10)
+    limits = Limits(max_query_steps=10)
     matched = chunk.match(spark, [str(tmp_path / "a.xml")], [*SUBSCRIPTIONS, costly], chunks=2, limits=limits)
     assert {number for _, number in found(matched)} == {0, 1, 2, 4, 5, 6}
     assert matched.dead.collect() == []
     (failure,) = matched.failures.collect()
-    assert (failure.subscription, failure.reason) == (7, "residual-too-costly")
+    assert (failure.subscription, failure.reason) == (7, "query-too-costly")
 
 
 def test_one_answer_per_document_and_subscription(spark: SparkSession, tmp_path: Path) -> None:

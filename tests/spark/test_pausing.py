@@ -31,7 +31,7 @@ RESIDUAL = "//b[following-sibling::b]"
 TRANSFORM = "<r>{ for $b in //b[following-sibling::b] return $b }</r>"
 MORE = """
 [limits]
-max_residual_cost = 1
+max_query_steps = 1
 [subscriptions]
 pause_after = 4
 pause_within = 10
@@ -81,7 +81,7 @@ def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_
     for words in (
         'twigcast_subscription_failures_total{stream="in"} 10.0',
         "twigcast_subscriptions_paused 2.0",
-        'letters_total{kind="subscription",reason="residual-too-costly",sink="",stream="in"} 1.0',
+        'letters_total{kind="subscription",reason="query-too-costly",sink="",stream="in"} 1.0',
     ):
         assert words in metrics, metrics
     shown = json.loads(CliRunner().invoke(status, [str(site.file)]).output)
@@ -91,7 +91,7 @@ def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_
     letters = DeadLetters(site.settings.state.dead)
     found = {one.subscription: one for one in letters.letters()}
     assert {id: (one.kind, one.reason, one.attempts) for id, one in found.items()} == {
-        "filter": ("subscription", "residual-too-costly", 5),
+        "filter": ("subscription", "query-too-costly", 5),
         "transform": ("subscription", "transform-too-costly", 5),
     }
     shown = CliRunner().invoke(dead_command, ["list", "--kind", "subscription", "-c", str(site.file)])
@@ -99,7 +99,7 @@ def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_
     with site.store() as store:
         paused = {one.id: one.reason for one in store.subscriptions(state="paused")}
         assert set(paused) == {"filter", "transform"}
-        assert (paused["filter"] or "").startswith("failed on 5 of 5 messages: residual-too-costly")
+        assert (paused["filter"] or "").startswith("failed on 5 of 5 messages: query-too-costly")
     # A paused subscription is not evaluated; one that is resumed is, and its count starts at zero.
     for number in range(5, 8):
         site.put(f"{number}.xml", "<a><b/><b/></a>")
@@ -117,14 +117,14 @@ def test_a_failing_subscription_is_reported_and_paused(spark: SparkSession, tmp_
 
 
 def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) -> None:
-    engine = Engine(limits=Limits(max_residual_cost=1))
+    engine = Engine(limits=Limits(max_query_steps=1))
     engine.add(RESIDUAL, id="filter")
     engine.add("//b", id="plain")
     frame = spark.createDataFrame([(1, "<a><b/><b/></a>"), (2, "<a>")], "id int, xml string")
     matched = match(frame, engine)
     assert [tuple(row) for row in matched.matches.collect()] == [(1, "plain")]
     assert [row.message for row in matched.dead.collect()] == [2]
-    assert [tuple(row)[:3] for row in matched.failures.collect()] == [(1, "filter", "residual-too-costly")]
+    assert [tuple(row)[:3] for row in matched.failures.collect()] == [(1, "filter", "query-too-costly")]
 
 
 def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def test_all_kinds_of_bad_lines_at_once(store: Store) -> None:
 
 
 def test_the_reason_of_a_pause_is_kept(store: Store) -> None:
-    reason = "failed on 3 of 3 messages: residual-too-costly:\nit takes too long"
+    reason = "failed on 3 of 3 messages: query-too-costly:\nit takes too long"
     store.subscribe("/a", id="failing")
     assert store.pause_failing("failing", reason, store.version)
     exported = [line.encode() for line in export_jsonl(store)]

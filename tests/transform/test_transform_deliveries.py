@@ -154,7 +154,7 @@ HOSTILE = (
 @pytest.mark.parametrize("query", HOSTILE)
 @pytest.mark.parametrize("shape", ["deep", "both"])
 def test_a_hostile_transform_does_not_hang(query: str, shape: str) -> None:
-    engine = Engine(limits=Limits(max_residual_cost=20_000_000, max_result_bytes=1 << 20))
+    engine = Engine(limits=Limits(max_query_steps=800_000, max_result_bytes=1 << 20))
     engine.add(query, id="hostile")
     engine.add("<r>{ for $v in /a return <n>{ count($v/a) }</n> }</r>", id="plain")
     engine.add("/a", id="filter")
@@ -177,7 +177,7 @@ def test_a_hostile_transform_does_not_hang(query: str, shape: str) -> None:
 
 
 def test_what_cannot_be_tried_is_logged_or_listed(caplog: pytest.LogCaptureFixture) -> None:
-    broker = Broker(limits=Limits(max_residual_cost=1000))
+    broker = Broker(limits=Limits(max_query_steps=40))
     broker.subscribe("//a[ancestor::*[count(ancestor::*) > 99999]]", id="filter", subscriber="ann")
     broker.subscribe("<r>{ for $v in //a[not(following::b)] return $v }</r>", id="transform")
     broker.subscribe("//a", id="plain")
@@ -185,7 +185,7 @@ def test_what_cannot_be_tried_is_logged_or_listed(caplog: pytest.LogCaptureFixtu
     failures: list[Failure] = []
     assert [m.subscription for m in broker.publish(message, failures=failures)] == ["plain"]
     assert {one.id: one.error.code for one in failures} == {
-        "filter": "residual-too-costly",
+        "filter": "query-too-costly",
         "transform": "transform-too-costly",
     }
     with caplog.at_level(logging.WARNING, "twigcast.engine"):

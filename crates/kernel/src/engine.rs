@@ -6,6 +6,7 @@
 //! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
+use crate::evaluate::Queries;
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
 use crate::paths::{PathId, Step};
@@ -13,6 +14,7 @@ use crate::shapes::candidates::Item;
 use crate::shapes::program::{Program, Slot};
 use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
+use crate::transform::set::Set;
 use crate::values::constants::Constants;
 use std::collections::HashMap;
 
@@ -29,6 +31,10 @@ pub struct Engine {
     pub(crate) constants: Constants,
     pub(crate) store: Store,
     pub(crate) wanted: Wanted,
+    /// What is left to ask, by full XPath, of messages that satisfy the patterns of some subscriptions.
+    pub(crate) queries: Queries,
+    /// The transforms, which share names and constants with the filters: both look at the same table of nodes.
+    pub(crate) transforms: Set,
     /// Some subscription needs more than paths.
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
@@ -81,6 +87,8 @@ pub(crate) enum Number {
         bucket: u32,
         row: u32,
     },
+    /// A transform: one of `Engine::transforms`, or one that is evaluated elsewhere.
+    Transform,
     /// A bucket.
     Bucket(u32),
     /// A guard: a path that some buckets, or all of a shape, need, and how many do.
@@ -100,6 +108,8 @@ impl Engine {
             constants: Constants::default(),
             store: Store::default(),
             wanted: Wanted::default(),
+            queries: Queries::default(),
+            transforms: Set::default(),
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
@@ -116,6 +126,12 @@ impl Engine {
     #[cfg(feature = "internals")]
     pub fn set_fuel(&mut self, fuel: u32) {
         self.fuel = fuel;
+    }
+
+    /// Returns what messages are read with, and the transforms.
+    #[cfg(feature = "internals")]
+    pub fn transforms(&self) -> ((&Names, &Constants), &Set) {
+        ((&self.index.names, &self.constants), &self.transforms)
     }
 
     pub fn names(&self) -> &Names {
@@ -251,6 +267,9 @@ impl Engine {
             None => self.open_bucket(shape, row)?,
         };
         self.changed.push(self.store.bucket(bucket).item);
+        if self.has_query(sub) {
+            self.store.check_at_once(bucket);
+        }
         let row = self.store.push(bucket, row, sub);
         self.numbers[sub as usize] = Number::Row { bucket, row };
         self.subscriptions += 1;
@@ -344,10 +363,38 @@ impl Engine {
 
     /// From now on matches of the subscription come with what the selector finds, given constants as `add_rows` has.
     pub fn want(&mut self, sub: u32, form: Form, selector: u32, row: &[f64]) -> Result<(), &'static str> {
-        if matches!(self.number_of(sub), Number::Free | Number::Bucket(_) | Number::Guard { .. }) {
-            return Err("no such subscription");
+        if !matches!(self.number_of(sub), Number::Paths(_) | Number::Row { .. }) {
+            return Err("no such filter");
         }
         self.wanted.add(sub, form, selector, row, self.constants.len())
+    }
+
+    /// From now on the subscription, which may still be a reserved number, holds only for messages that satisfy its
+    /// patterns and this query, too. The query is given as words and the strings in it (see `evaluate::program`).
+    pub fn add_query(&mut self, sub: u32, words: &[u32], strings: &[&str]) -> Result<(), &'static str> {
+        match self.numbers.get(sub as usize) {
+            Some(Number::Free | Number::Paths(_)) => {}
+            Some(&Number::Row { bucket, .. }) => self.store.check_at_once(bucket),
+            Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. }) | None => {
+                return Err("no such subscription")
+            }
+        }
+        self.queries.add(sub, words, strings, &self.index.names)?;
+        self.has_patterns = true;
+        self.uses_attributes = true;
+        Ok(())
+    }
+
+    /// From now on matches of the subscription come with what its query selects.
+    pub fn want_query(&mut self, sub: u32, form: Form) -> Result<(), &'static str> {
+        let query = self.queries.of(sub).filter(|query| self.queries.is_node_set(*query));
+        self.wanted.add_query(sub, form, query.ok_or("only a node-set selects nodes")?);
+        Ok(())
+    }
+
+    /// Whether a subscription has a query.
+    pub fn has_query(&self, sub: u32) -> bool {
+        self.queries.of(sub).is_some()
     }
 
     /// Adds subscriptions under reserved numbers: path i ends at `path_ends[i]` of the steps, subscription j at
@@ -415,6 +462,55 @@ impl Engine {
         Ok(())
     }
 
+    /// Adds a transform under a reserved number: its program with the constants of the slots, as `add_rows` has them, and
+    /// the code of what is made of its groups. With `deliver_empty` that is made also where there are none.
+    pub fn add_transform(
+        &mut self,
+        number: u32,
+        words: &[u32],
+        row: &[f64],
+        code: &[u8],
+        deliver_empty: bool,
+    ) -> Result<(), &'static str> {
+        self.check_place(number)?;
+        let known = (&self.index.names, self.constants.len());
+        self.transforms.add(number, (words, row), code, deliver_empty, known)?;
+        self.place_transform(number);
+        Ok(())
+    }
+
+    /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
+    pub fn hold(&mut self, number: u32) -> Result<(), &'static str> {
+        if !self.transforms.remove(number) {
+            self.check_place(number)?;
+        }
+        self.place_transform(number);
+        Ok(())
+    }
+
+    /// A transform takes a reserved number, or one that was held. Earlier versions held numbers by a path.
+    fn check_place(&self, number: u32) -> Result<(), &'static str> {
+        let held = matches!(self.number_of(number), Number::Transform | Number::Paths(_));
+        if held || self.are_reserved(&[number]) {
+            Ok(())
+        } else {
+            Err("every subscription needs a reserved number")
+        }
+    }
+
+    fn place_transform(&mut self, number: u32) {
+        if let Number::Paths(first) = self.number_of(number) {
+            let ids = self.paths_from(number, first);
+            self.untie(number, &ids);
+            self.free.pop();
+            self.subscriptions -= 1;
+        }
+        if self.number_of(number) == Number::Free {
+            self.subscriptions += 1;
+        }
+        self.numbers[number as usize] = Number::Transform;
+    }
+
     fn are_reserved(&self, numbers: &[u32]) -> bool {
         numbers.iter().all(|&n| (n as usize) < self.numbers.len() && self.number_of(n) == Number::Free)
     }
@@ -431,9 +527,15 @@ impl Engine {
                 self.numbers[sub as usize] = Number::Free;
                 self.free.push(sub);
             }
+            Number::Transform => {
+                self.transforms.remove(sub);
+                self.numbers[sub as usize] = Number::Free;
+                self.free.push(sub);
+            }
             Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
         }
         self.wanted.remove(sub);
+        self.queries.remove(sub);
         self.subscriptions -= 1;
         true
     }
@@ -455,6 +557,11 @@ impl Engine {
         let mut ids = vec![first];
         ids.extend(self.more.get(&item).map_or(&[][..], |b| b));
         ids
+    }
+
+    /// Subscriptions that are transforms of this engine; distinct plans, classes, bindings and relative paths of these.
+    pub fn transform_stats(&self) -> (usize, [usize; 4]) {
+        (self.transforms.len(), self.transforms.distinct())
     }
 
     /// Work that is better done once for many changes; call before matching.
@@ -499,5 +606,6 @@ impl Engine {
             + self.constants.bytes()
             + self.store.bytes()
             + self.wanted.bytes()
+            + self.queries.bytes()
     }
 }

@@ -9,6 +9,7 @@
 mod bits;
 mod branches;
 pub mod chunk;
+mod document;
 mod engine;
 pub mod evaluate;
 mod group;
@@ -23,9 +24,11 @@ pub mod shapes;
 mod shred;
 mod snapshot;
 mod sorted;
+mod tagpaths;
 pub mod transform;
 mod used;
 mod values;
+mod vocabulary;
 mod words;
 pub mod xml;
 
@@ -35,5 +38,7 @@ pub use group::Group;
 pub use matcher::{Matcher, Units};
 pub use names::{Names, ANY};
 pub use paths::Step;
+pub use shapes::nodes::documents_built;
 pub use shred::{Shredder, Shreds};
+pub use vocabulary::Vocabulary;
 pub use words::Held;

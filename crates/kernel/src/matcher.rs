@@ -1,16 +1,20 @@
 //! One thread's matching: a message's events drive the path engine and fill the node table; when the message is whole,
-//! the buckets that its paths reached are checked.
+//! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
+use crate::evaluate::{self, Budget, Exceeded, Failed, IdAttribute, Tree};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
-use crate::output::results::{Collector, Results};
+use crate::output::results::{Asked, Collector, Results};
 use crate::paths::trie::Trie;
 use crate::paths::PathMatcher;
 use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
 use crate::shapes::search::Message;
+use crate::shapes::select::SelectionId;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
+use crate::transform::set::Set;
+use crate::transform::{Output, Transformer};
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
@@ -36,8 +40,13 @@ pub(crate) struct Table {
     candidates: Candidates,
     /// Changes of items heard of.
     changes: u64,
+    transformer: Transformer,
+    made: Output,
     collector: Collector,
     pub(crate) sorter: Sorter,
+    evaluation: evaluate::Scratch,
+    id_attributes: Vec<IdAttribute>,
+    failed: Vec<Failed>,
 }
 
 enum Deliver<'a> {
@@ -110,8 +119,14 @@ impl Matcher {
         let read = self.drive(engine, xml, limits, deliver, out, None);
         if read.is_err() {
             out.truncate(from);
+            self.table.failed.clear();
         }
         read
+    }
+
+    /// Returns the subscriptions whose queries could not be evaluated on the last message: these took too much.
+    pub fn failed(&self) -> &[Failed] {
+        &self.table.failed
     }
 
     fn drive(
@@ -123,6 +138,8 @@ impl Matcher {
         out: &mut Vec<u32>,
         units: Option<&mut Units>,
     ) -> Result<(), XmlError> {
+        self.table.id_attributes.clear();
+        self.table.failed.clear();
         let reading = Reading { engine, table: &mut self.table, reader: &mut self.reader, xml, limits, deliver, out };
         self.paths.drive(reading, units)
     }
@@ -164,15 +181,20 @@ impl<P: PathMatcher> Drive for P {
         paths.begin(&engine.index);
         // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
         let results = matches!(deliver, Deliver::Results(_));
-        let attributes = engine.uses_attributes || results; // they count in the numbers of nodes
+        // units are messages for filters only
+        let transforms = Some(&engine.transforms).filter(|set| !set.is_empty() && units.is_none());
+        let attributes = engine.uses_attributes || results || transforms.is_some(); // they count in the numbers of nodes
+        table.transformer.begin();
         if let Some(units) = units {
-            let sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+            let sink = MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
             units.read(sink, reader, xml)
-        } else if engine.has_patterns || results {
-            let mut sink = MessageSink::<P, true> { engine, table, paths, limits, attributes, deliver, out };
+        } else if engine.has_patterns || results || transforms.is_some() {
+            let mut sink =
+                MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         } else {
-            let mut sink = MessageSink::<P, false> { engine, table, paths, limits, attributes, deliver, out };
+            let mut sink =
+                MessageSink::<P, false> { engine, table, paths, transforms, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         }
     }
@@ -190,6 +212,8 @@ struct MessageSink<'a, P, const TABLE: bool> {
     engine: &'a Engine,
     table: &'a mut Table,
     paths: &'a mut P,
+    /// If there are any.
+    transforms: Option<&'a Set>,
     limits: &'a Limits,
     /// Attributes belong into the node table.
     attributes: bool,
@@ -259,6 +283,37 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         }
     }
 
+    /// Takes those from the matches after the first `from` whose queries the message does not satisfy.
+    #[inline(never)]
+    fn keep_satisfied(&mut self, src: &[u8], from: usize) {
+        let Engine { index, queries, wanted, .. } = self.engine;
+        let Table { nodes, evaluation, id_attributes, failed, .. } = self.table;
+        let tree = Tree { src, nodes, names: &index.names, id_attributes };
+        let budget = Budget::of(self.limits);
+        let selects = matches!(self.deliver, Deliver::Results(_));
+        queries.begin(&tree, evaluation);
+        let mut kept = from;
+        for at in from..self.out.len() {
+            let number = self.out[at];
+            let holds = match queries.of(number) {
+                None => Ok(true),
+                Some(query) if selects && wanted.of(number).is_some() => {
+                    queries.select(query, tree, budget, evaluation).map(|(holds, _)| holds)
+                }
+                Some(query) => queries.holds(query, tree, budget, evaluation),
+            };
+            match holds {
+                Ok(true) => {
+                    self.out[kept] = number;
+                    kept += 1;
+                }
+                Ok(false) => {}
+                Err(why) => failed.push(Failed { number, why }),
+            }
+        }
+        self.out.truncate(kept);
+    }
+
     fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
@@ -278,6 +333,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     #[inline(always)]
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         self.names().namespace(uri)
+    }
+
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        self.table.id_attributes.push((element.into(), attribute.into()));
     }
 
     fn begin(&mut self, _src: &[u8]) {
@@ -338,8 +397,8 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         if matches!(self.deliver, Deliver::Nothing) {
             return self.paths.catch_up(&self.engine.index);
         }
-        let Engine { index, store, constants, wanted, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, value, candidates, changes, collector, sorter, .. } = self.table;
+        let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
+        let Table { nodes, scratch, items, value, candidates, changes, transformer, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -367,7 +426,11 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             }
         }
         let check = candidates.any();
-        if check || matches!(self.deliver, Deliver::Results(_)) {
+        let message = Message { src, nodes, names: &index.names, constants };
+        let transform = self.transforms.is_some_and(|set| transformer.look(set, message));
+        // without buckets to check, all matches are known by now
+        let links = check || transform || queries.any(&self.out[from..]);
+        if links || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
         }
         if candidates.ask_values() && !constants.is_empty() {
@@ -380,11 +443,37 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
         }
+        if queries.any(&self.out[from..]) {
+            self.keep_satisfied(src, from);
+        }
+        let Table { nodes, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } = self.table;
+        let message = Message { src, nodes, names: &index.names, constants };
+        made.clear();
+        if let Some(set) = self.transforms {
+            if matches!(self.deliver, Deliver::Results(_)) {
+                transformer.transform(set, message, self.limits, made);
+                self.out.extend_from_slice(&made.subs);
+            } else {
+                transformer.match_all(set, message, self.out);
+            }
+            failed.extend(transformer.failed().iter().map(|&number| Failed { number, why: Exceeded::Work }));
+        }
         if !matches!(self.deliver, Deliver::Matches) {
             sorter.sort(self.out, from, self.engine.bound());
         }
         if let Deliver::Results(results) = &mut self.deliver {
-            collector.collect(wanted, message, *fuel, self.limits, &self.out[from..], results);
+            let tree = Tree { src, nodes, names: &index.names, id_attributes };
+            let budget = Budget::of(self.limits);
+            let transforms = made.sorted();
+            let numbers = &self.out[from..];
+            let asked = Asked { wanted, message, limits: self.limits, numbers, transforms: &transforms, made };
+            let mut select = |selection| match selection {
+                SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel),
+                SelectionId::Query(query) => {
+                    queries.select(query, tree, budget, evaluation).map_or(vec![], |(_, nodes)| nodes)
+                }
+            };
+            collector.collect(asked, &mut select, results);
         }
     }
 }

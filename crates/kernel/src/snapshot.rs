@@ -1,20 +1,24 @@
 //! A compiled set of subscriptions as bytes.
 //!
 //! Only what cannot be told from the rest is written: names, constants, paths in sorted order with their items, shapes
-//! and the blocks of their buckets, each as one array. The blocks, which are most of it, are used where they lie; the rest
+//! and the blocks of their buckets, the words of queries and the programs of transforms, each as one array. The blocks,
+//! which are most of it, are used where they lie; the rest
 //! is derived in linear time (the automaton of sorted paths, what each number stands for, the hash tables), so that no
 //! file, however made, opens to an engine that contradicts itself: every number is checked once, and no derived pointer
 //! is ever read.
 
 use crate::engine::{Engine, Number};
+use crate::evaluate::Strings;
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
 use crate::shapes::block::{Constant, Form};
+use crate::shapes::program::Slot;
 use crate::shapes::store::{Access, Bucket, Shape};
 use crate::used::Used;
 use crate::values::constants::Constants;
 use crate::words::{Held, Words};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why bytes are no snapshot.
@@ -103,7 +107,54 @@ impl Engine {
         self.save_paths(&used, &mut out);
         self.save_numbers(&mut out);
         self.save_shapes(&used, &mut out);
+        self.save_queries(&mut out);
+        self.save_transforms(&used, &mut out);
         out.0
+    }
+
+    fn save_queries(&self, out: &mut Writer) {
+        let mut strings = Strings::default();
+        let (mut heads, mut programs) = (vec![], vec![]);
+        self.queries.programs(&mut strings, |number, words| {
+            heads.extend([number, words.len() as u32]);
+            programs.extend_from_slice(words);
+        });
+        out.bytes(strings.list.iter().flat_map(|s| s.iter().copied()));
+        out.words(strings.list.iter().map(|s| s.len() as u32));
+        out.words(heads);
+        out.words(programs);
+    }
+
+    /// The numbers that are held; the programs of transforms, each after its length; by plan the number of its program and
+    /// of its subscriptions, these with a flag for those that want to know if nothing is bound, the constants, where strings
+    /// are their numbers, and the code of what is made.
+    fn save_transforms(&self, used: &Used, out: &mut Writer) {
+        let set = &self.transforms;
+        let is_held = |&(n, number): &(u32, &Number)| *number == Number::Transform && !set.contains(n);
+        out.words((0..).zip(&self.numbers).filter(is_held).map(|(n, _)| n));
+        let mut numbers: HashMap<*const u32, (u32, Vec<Slot>)> = HashMap::new();
+        let (mut words, mut heads, mut subs, mut rows, mut codes) = (vec![], vec![], vec![], vec![], vec![]);
+        for (_, plan) in set.plans() {
+            let next = numbers.len() as u32;
+            let (program, slots) = numbers.entry(plan.words.as_ptr()).or_insert_with(|| {
+                words.push(plan.words.len() as u32);
+                words.extend_from_slice(&plan.words);
+                (next, plan.slots(&self.index.names))
+            });
+            heads.extend([*program, plan.subs.len() as u32, plan.row.len() as u32, plan.code.len() as u32]);
+            let empty: HashSet<u32> = plan.wanting_empty.iter().copied().collect();
+            subs.extend(plan.subs.iter().flat_map(|sub| [*sub, empty.contains(sub) as u32]));
+            rows.extend(slots.iter().zip(&plan.row).map(|(slot, &x)| match slot {
+                Slot::Str => (used.string(x as u32) as f64).to_bits(),
+                Slot::Num => x,
+            }));
+            codes.extend_from_slice(&plan.code);
+        }
+        out.words(words);
+        out.words(heads);
+        out.words(subs);
+        out.longs(rows);
+        out.bytes(codes);
     }
 
     fn save_paths(&self, used: &Used, out: &mut Writer) {
@@ -178,19 +229,57 @@ impl Engine {
         paths.check(&names, &engine.constants)?;
         engine.index.names = names;
         let (shapes, heads, blocks) = (file.words()?, file.words()?, file.words_in_place(&data)?);
+        // earlier versions had no queries, and no transforms
+        let queries = if file.0.is_empty() { None } else { Some(SavedQueries::open(&mut file)?) };
+        let transforms = SavedTransforms::open(&mut file)?;
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
         // a row takes at least a word
         let rows = heads.iter().skip(2).step_by(4).map(|&len| len as usize).sum::<usize>().min(blocks.len());
-        let mut roles = Roles::new(&engine.free, rows + paths.items.len())?;
+        let mut roles = Roles::new(&engine.free, rows + paths.items.len() + transforms.len())?;
         engine.open_shapes(&shapes, &mut roles)?;
         engine.open_buckets(&heads, blocks, &mut roles)?;
         engine.open_paths(paths, &mut roles)?;
+        engine.open_transforms(&transforms, &mut roles)?;
         engine.numbers = roles.finish()?;
         engine.check_buckets()?;
+        if let Some(queries) = queries {
+            queries.add_to(&mut engine)?;
+        }
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         Ok(engine)
+    }
+
+    fn open_transforms(&mut self, saved: &SavedTransforms<'_>, roles: &mut Roles) -> Read<()> {
+        for &number in &saved.held {
+            roles.set(number, Number::Transform)?;
+        }
+        let mut programs = vec![];
+        let mut words = &saved.words[..];
+        while !words.is_empty() {
+            let len = take_one(&mut words)?;
+            programs.push(take(&mut words, len as usize)?);
+        }
+        let (mut subs, mut rows, mut codes) = (saved.subs.as_chunks::<2>().0, &saved.rows[..], saved.codes);
+        for &[program, count, constants, code] in saved.heads.as_chunks().0 {
+            let words = programs.get(program as usize).ok_or("a transform without a program")?;
+            let row: Vec<f64> = take(&mut rows, constants as usize)?.iter().map(|&x| f64::from_bits(x)).collect();
+            let code = take(&mut codes, code as usize)?;
+            let known = (&self.index.names, self.constants.len());
+            let (&[first, empty], others) = take(&mut subs, count as usize)?.split_first().ok_or("an unused plan")?;
+            roles.set(first, Number::Transform)?;
+            self.transforms.add(first, (words, &row), code, empty != 0, known)?;
+            for &[sub, empty] in others {
+                roles.set(sub, Number::Transform)?;
+                self.transforms.add_like(first, sub, empty != 0);
+            }
+        }
+        if subs.is_empty() && rows.is_empty() && codes.is_empty() {
+            Ok(())
+        } else {
+            Err("something that belongs to no transform")
+        }
     }
 
     fn open_shapes(&mut self, mut words: &[u32], roles: &mut Roles) -> Read<()> {
@@ -290,7 +379,7 @@ impl Engine {
                     self.index.hush(number);
                     continue;
                 }
-                Number::Paths(_) | Number::Row { .. } => self.subscriptions += 1,
+                Number::Paths(_) | Number::Row { .. } | Number::Transform => self.subscriptions += 1,
             }
         }
         let is_guard = |item: u32, guard: &Access, bucket: u32| matches!(self.number_of(item), Number::Guard { path, .. } if path != NONE && self.leads(path, guard, bucket));
@@ -351,6 +440,35 @@ impl Engine {
     }
 }
 
+/// Transforms, as `Engine::save_transforms` writes them. Earlier versions have none.
+#[derive(Default)]
+struct SavedTransforms<'a> {
+    held: Vec<u32>,
+    words: Vec<u32>,
+    heads: Vec<u32>,
+    subs: Vec<u32>,
+    rows: Vec<u64>,
+    codes: &'a [u8],
+}
+
+impl<'a> SavedTransforms<'a> {
+    fn open(file: &mut Reader<'a>) -> Read<SavedTransforms<'a>> {
+        if file.0.is_empty() {
+            return Ok(SavedTransforms::default());
+        }
+        let (held, words, heads, subs) = (file.words()?, file.words()?, file.words()?, file.words()?);
+        if !heads.len().is_multiple_of(4) || !subs.len().is_multiple_of(2) {
+            return Err("half a transform");
+        }
+        Ok(SavedTransforms { held, words, heads, subs, rows: file.longs()?, codes: file.bytes()? })
+    }
+
+    /// Numbers that it uses.
+    fn len(&self) -> usize {
+        self.held.len() + self.subs.len() / 2
+    }
+}
+
 /// Distinct paths in ascending order, each with the items that are tied to it.
 struct Paths {
     steps: Vec<Step>,
@@ -389,6 +507,41 @@ impl Paths {
             Ok(())
         } else {
             Err("paths without subscriptions")
+        }
+    }
+}
+
+/// Queries as they are saved: their strings, then the number and the length of each, then their words.
+struct SavedQueries<'a> {
+    text: &'a [u8],
+    lens: Vec<u32>,
+    heads: Vec<u32>,
+    programs: Vec<u32>,
+}
+
+impl<'a> SavedQueries<'a> {
+    fn open(file: &mut Reader<'a>) -> Read<SavedQueries<'a>> {
+        Ok(SavedQueries { text: file.bytes()?, lens: file.words()?, heads: file.words()?, programs: file.words()? })
+    }
+
+    fn add_to(&self, engine: &mut Engine) -> Read<()> {
+        let (mut text, mut programs) = (self.text, &self.programs[..]);
+        let mut strings = Vec::with_capacity(self.lens.len());
+        for &len in &self.lens {
+            let string = take(&mut text, len as usize)?;
+            strings.push(std::str::from_utf8(string).map_err(|_| "a string that is no text")?);
+        }
+        for head in self.heads.chunks(2) {
+            let &[number, len] = head else { return Err("half a query") };
+            if engine.has_query(number) || engine.number_of(number) == Number::Free {
+                return Err("a query without a subscription, or with another one");
+            }
+            engine.add_query(number, take(&mut programs, len as usize)?, &strings)?;
+        }
+        if text.is_empty() && programs.is_empty() {
+            Ok(())
+        } else {
+            Err("more words than queries")
         }
     }
 }
@@ -496,7 +649,7 @@ impl Constants {
 impl Engine {
     /// By number: does it stand for a subscription?
     pub fn subscriptions(&self) -> Vec<bool> {
-        self.numbers.iter().map(|n| matches!(n, Number::Paths(_) | Number::Row { .. })).collect()
+        self.numbers.iter().map(|n| matches!(n, Number::Paths(_) | Number::Row { .. } | Number::Transform)).collect()
     }
 
     /// The shapes by number.

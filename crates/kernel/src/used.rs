@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::names::{is_value, number_value, string_value, Entry, Sym, VALUE};
 use crate::paths::{Step, NONE};
 use crate::shapes::block::Column;
+use crate::shapes::program::Slot;
 
 /// The names in use, and the new numbers of constants: the strings in use are numbered without gaps, in their old order,
 /// so that columns of strings stay sorted; and so are the numbers.
@@ -35,7 +36,13 @@ impl Used {
                 access.path.iter().for_each(|step| used.mark(step.test()));
             }
         }
+        engine.queries.symbols(|sym| used.mark_name(sym));
         engine.store.each_string(|id| used.strings[id as usize] = 0);
+        for (_, plan) in engine.transforms.plans() {
+            plan.words.iter().for_each(|&word| used.mark_name(word));
+            let constants = plan.slots(engine.names()).into_iter().zip(&plan.row);
+            constants.filter(|(slot, _)| *slot == Slot::Str).for_each(|(_, &id)| used.strings[id as usize] = 0);
+        }
         number(&mut used.strings);
         number(&mut used.numbers);
         used

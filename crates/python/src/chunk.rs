@@ -2,7 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::engine::Engine;
-use crate::rows::Rows;
+use crate::rows::{failures, Failure, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::LargeBinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -255,8 +255,8 @@ impl Units {
         }
     }
 
-    /// The numbers of the subscriptions that some unit of the document satisfies, or what lies between units, ascending,
-    /// or why it cannot be read. The document is the first of an Arrow column. Of its elements, the outermost `free` are
+    /// The numbers of the subscriptions that some unit of the document satisfies, or what lies between units, ascending;
+    /// those that failed on some unit and hold on none; or why it cannot be read. The document is the first of an Arrow column. Of its elements, the outermost `free` are
     /// no units.
     #[pyo3(signature = (column, free=0, limits=None))]
     fn match_one(
@@ -265,7 +265,7 @@ impl Units {
         column: &Bound<'_, PyAny>,
         free: usize,
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Vec<u32>, Option<Error>)> {
+    ) -> PyResult<(Vec<u32>, Vec<Failure>, Option<Error>)> {
         let limits = self::limits(limits)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
@@ -277,10 +277,11 @@ impl Units {
             let mut units = taken.unwrap_or_else(|| kernel::Units::new(self.units.clone()));
             units.begin(free, &self.found.lock().unwrap_or_else(PoisonError::into_inner));
             let mut out = vec![];
-            let read =
-                engine.with_matcher(|kernel, matcher| matcher.read_units(kernel, xml, &limits, &mut units, &mut out));
+            let (read, failed) = engine.with_matcher(|kernel, matcher| {
+                (matcher.read_units(kernel, xml, &limits, &mut units, &mut out), failures(matcher.failed()))
+            });
             idle().push(units);
-            (out, read.err().map(error))
+            (out, failed, read.err().map(error))
         }))
     }
 }

@@ -50,13 +50,13 @@ impl Column {
     }
 }
 
-/// The numbers of constants, those of strings in place of these.
-pub(crate) fn numbered(kernel: &mut Kernel, constants: Vec<Constant>) -> Vec<f64> {
-    let number = |c| match c {
-        Constant::Text(text) => kernel.string(text.as_bytes()) as f64,
+/// The numbers of constants, those that `number` gives to strings in place of these.
+pub(crate) fn numbered(constants: Vec<Constant>, mut number: impl FnMut(&[u8]) -> u32) -> Vec<f64> {
+    let each = |c| match c {
+        Constant::Text(text) => number(text.as_bytes()) as f64,
         Constant::Number(x) => x,
     };
-    constants.into_iter().map(number).collect()
+    constants.into_iter().map(each).collect()
 }
 
 /// Columns as rows, one after the other, as many as the shortest column has.

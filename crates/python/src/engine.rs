@@ -5,13 +5,14 @@ use crate::constants::{constant, numbered, rows_of, Column, Constant};
 use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results::{self, Selected};
-use crate::rows::{table, Errors, Rows};
+use crate::rows::{failures, table, Errors, Failure, Rows};
 use crate::xml::{error, limits, Error};
 use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array, UInt8Array};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -43,6 +44,9 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
     }
     Ok(bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect())
 }
+
+/// By row, counted from the first one that was matched: subscriptions that failed.
+type FailedRows = Vec<(usize, Vec<Failure>)>;
 
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
@@ -154,7 +158,7 @@ impl Engine {
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
-            let rows = numbered(&mut kernel, constants);
+            let rows = numbered(constants, |text| kernel.string(text));
             kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
         })
     }
@@ -214,9 +218,56 @@ impl Engine {
         let form = if fragments { Form::Fragments } else { Form::Nodes };
         py.detach(|| {
             let mut kernel = self.write();
-            let row = numbered(&mut kernel, constants);
+            let row = numbered(constants, |text| kernel.string(text));
             kernel.want(number, form, selector, &row).map_err(PyValueError::new_err)
         })
+    }
+
+    /// From now on a subscription holds only for messages that satisfy this query, too: its words, and the strings in it.
+    fn add_query(&self, py: Python<'_>, number: u32, words: Vec<u32>, strings: Vec<PyBackedStr>) -> PyResult<()> {
+        let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
+        py.detach(|| self.write().add_query(number, &words, &strings)).map_err(PyValueError::new_err)
+    }
+
+    /// From now on `select_one` and `select_column` tell what the query of a subscription selects.
+    fn want_query(&self, py: Python<'_>, number: u32, fragments: bool) -> PyResult<()> {
+        let form = if fragments { Form::Fragments } else { Form::Nodes };
+        py.detach(|| self.write().want_query(number, form)).map_err(PyValueError::new_err)
+    }
+
+    /// Whether a subscription has a query.
+    fn has_query(&self, py: Python<'_>, number: u32) -> bool {
+        py.detach(|| self.read().has_query(number))
+    }
+
+    /// Adds a transform under a reserved number: its program with the constants of its slots, and the code of what is made
+    /// of its groups. With `deliver_empty` that is made also where there are none.
+    fn add_transform(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        making: &[u8],
+        deliver_empty: bool,
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            let row = numbered(constants, |text| kernel.string(text));
+            kernel.add_transform(number, &program, &row, making, deliver_empty).map_err(PyValueError::new_err)
+        })
+    }
+
+    /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
+    fn hold(&self, py: Python<'_>, number: u32) -> PyResult<()> {
+        py.detach(|| self.write().hold(number)).map_err(PyValueError::new_err)
+    }
+
+    /// Transforms; distinct plans, classes, bindings and relative paths of these.
+    fn transform_stats(&self, py: Python<'_>) -> (usize, [usize; 4]) {
+        py.detach(|| self.read().transform_stats())
     }
 
     fn remove(&self, py: Python<'_>, sub: u32) -> PyResult<()> {
@@ -234,40 +285,45 @@ impl Engine {
         Ok(py.detach(|| self.read().sharers(&steps)))
     }
 
-    /// The numbers of the subscriptions that a message satisfies, ascending, or why it cannot be read.
+    /// The numbers of the subscriptions that a message satisfies, ascending; those that failed on it; or why it cannot be
+    /// read.
     #[pyo3(signature = (xml, limits=None))]
     fn match_one(
         &self,
         py: Python<'_>,
         xml: &[u8],
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Vec<u32>, Option<Error>)> {
+    ) -> PyResult<(Vec<u32>, Vec<Failure>, Option<Error>)> {
         let limits = self::limits(limits)?;
         Ok(py.detach(|| {
             let mut out = vec![];
-            let read = self.with_matcher(|kernel, matcher| matcher.read_sorted(kernel, xml, &limits, &mut out));
-            (out, read.err().map(error))
+            let (read, failed) = self.with_matcher(|kernel, matcher| {
+                (matcher.read_sorted(kernel, xml, &limits, &mut out), failures(matcher.failed()))
+            });
+            (out, failed, read.err().map(error))
         }))
     }
 
-    /// As `match_one`, with what each subscription selects: (number, nodes, fragments, reason), where the
-    /// reason says why that is not all, if it is not.
+    /// As `match_one`, with what each subscription gets: (number, nodes, fragments, reason, payload), where the
+    /// reason says why that is not all, if it is not. Equal payloads are one object.
     #[pyo3(signature = (xml, limits=None))]
     fn select_one(
         &self,
         py: Python<'_>,
         xml: &[u8],
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Vec<Selected>, Option<Error>)> {
+    ) -> PyResult<(Vec<Selected>, Vec<Failure>, Option<Error>)> {
         let limits = self::limits(limits)?;
         let (mut found, mut selected) = (vec![], Results::default());
-        let read = py.detach(|| {
-            self.with_matcher(|kernel, matcher| matcher.select(kernel, xml, &limits, &mut found, &mut selected))
+        let (read, failed) = py.detach(|| {
+            self.with_matcher(|kernel, matcher| {
+                (matcher.select(kernel, xml, &limits, &mut found, &mut selected), failures(matcher.failed()))
+            })
         });
-        Ok((results::listed(py, &found, &selected), read.err().map(error)))
+        Ok((results::listed(py, &found, &selected), failed, read.err().map(error)))
     }
 
-    /// As `match_column`, in ascending order and with what each subscription selects: (matches: list<struct>, error).
+    /// As `match_column`, in ascending order and with what each subscription gets: (matches: list<struct>, error).
     #[pyo3(signature = (column, start, max_matches, max_bytes, limits=None))]
     fn select_column(
         &self,
@@ -277,26 +333,27 @@ impl Engine {
         max_matches: usize,
         max_bytes: usize,
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(ArrowData, usize)> {
+    ) -> PyResult<(ArrowData, usize, FailedRows)> {
         let limits = self::limits(limits)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
         let max_bytes = max_bytes.min(MOST_BYTES);
-        let (data, next) = py.detach(|| {
+        let (data, next, failed) = py.detach(|| {
             let (mut found, mut selected) = (vec![], Results::default());
             let mut offsets: Vec<i32> = vec![0];
-            let (errors, next) = self.each_row(&rows, start, |kernel, matcher, xml| {
+            let (mut errors, next) = self.each_row(&rows, start, |kernel, matcher, xml| {
                 let read = matcher.select(kernel, xml, &limits, &mut found, &mut selected);
                 offsets.push(found.len() as i32);
                 (read, found.len() < max_matches && selected.size() < max_bytes)
             });
-            (table(results::lists(found, offsets, selected), errors), next)
+            let failed = std::mem::take(&mut errors.failed);
+            (table(results::lists(found, offsets, selected), errors), next, failed)
         });
-        Ok((export(data), next))
+        Ok((export(data), next, failed))
     }
 
     /// Matches the messages of a column from row `start` on, until there are `max_matches`. Answers a struct array
-    /// (matches: list<uint32>, error: struct) and the first row not matched. `order` is "ascending" or "any";
+    /// (matches: list<uint32>, error: struct), the first row not matched, and the subscriptions that failed. `order` is "ascending" or "any";
     /// "none" recognises and delivers nothing, for benchmarks.
     #[pyo3(signature = (column, start, max_matches, order, limits=None))]
     fn match_column(
@@ -307,7 +364,7 @@ impl Engine {
         max_matches: usize,
         order: &str,
         limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(ArrowData, usize)> {
+    ) -> PyResult<(ArrowData, usize, FailedRows)> {
         let limits = self::limits(limits)?;
         let order = match order {
             "ascending" => Order::Ascending,
@@ -317,8 +374,8 @@ impl Engine {
         };
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let (data, next) = py.detach(|| self.match_rows(&rows, start, max_matches, order, &limits));
-        Ok((export(data), next))
+        let (data, next, failed) = py.detach(|| self.match_rows(&rows, start, max_matches, order, &limits));
+        Ok((export(data), next, failed))
     }
 
     /// Subscriptions, distinct paths, bytes of the engine, and tag paths and bytes of the largest idle cache.
@@ -365,7 +422,7 @@ enum Order {
 impl Engine {
     // Whoever waits for one of these locks must not hold the interpreter up meanwhile: `detach` first.
 
-    fn read(&self) -> RwLockReadGuard<'_, Kernel> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Kernel> {
         self.kernel.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -401,10 +458,10 @@ impl Engine {
         max_matches: usize,
         order: Order,
         limits: &Limits,
-    ) -> (ArrayRef, usize) {
+    ) -> (ArrayRef, usize, FailedRows) {
         let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
-        let (errors, next) = match order {
+        let (mut errors, next) = match order {
             Order::None => self.each_row(rows, start, |kernel, matcher, xml| {
                 offsets.push(0);
                 (matcher.recognise(kernel, xml, limits), true)
@@ -414,7 +471,8 @@ impl Engine {
         let item = Arc::new(Field::new("item", DataType::UInt32, false));
         let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
         let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
-        (table(matches, errors), next)
+        let failed = std::mem::take(&mut errors.failed);
+        (table(matches, errors), next, failed)
     }
 
     /// As `each_row`, for the matches of messages alone.
@@ -436,7 +494,9 @@ impl Engine {
                 let mut group = Group::begin(matcher, found, offsets, sorted);
                 loop {
                     let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    errors.push(group.read(matcher, kernel, xml, limits).err());
+                    let read = group.read(matcher, kernel, xml, limits);
+                    errors.fail(matcher.failed());
+                    errors.push(read.err());
                     row += 1;
                     let full = group.found.len() >= max_matches || group.is_full(matcher);
                     if row == rows.len() || full || matcher.is_overworked(kernel) {
@@ -465,6 +525,7 @@ impl Engine {
                 while more {
                     let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
                     let (read, room) = read(kernel, matcher, xml);
+                    errors.fail(matcher.failed());
                     errors.push(read.err());
                     row += 1;
                     more = row < rows.len() && room;

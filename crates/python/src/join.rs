@@ -1,7 +1,7 @@
 //! Correlations for Python: blocks and queries in, messages in, results out.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::constants::{constant, Constant};
+use crate::constants::{constant, numbered};
 use crate::locks::is_free;
 use crate::rows::{Errors, Rows};
 use crate::xml::{error, limits, Error};
@@ -90,7 +90,7 @@ impl Correlator {
         py.detach(|| {
             let mut kernel = self.lock();
             let stream = kernel.stream_mut(stream)?;
-            Some(stream.transforms.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
+            Some(stream.vocabulary.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
         })
         .ok_or_else(|| PyKeyError::new_err(stream))
     }
@@ -108,12 +108,8 @@ impl Correlator {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.lock();
-            let transforms = &mut kernel.stream_mut(stream).ok_or("no such stream")?.transforms;
-            let number_of = |c| match c {
-                Constant::Text(text) => transforms.string(text.as_bytes()) as f64,
-                Constant::Number(x) => x,
-            };
-            let row: Vec<f64> = constants.into_iter().map(number_of).collect();
+            let vocabulary = &mut kernel.stream_mut(stream).ok_or("no such stream")?.vocabulary;
+            let row = numbered(constants, |text| vocabulary.string(text));
             kernel.add_block(stream, &program, &row, &paths, &parents)
         })
         .map_err(PyValueError::new_err)

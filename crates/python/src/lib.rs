@@ -5,7 +5,6 @@ mod arrow;
 mod chunk;
 mod constants;
 mod engine;
-mod evaluate;
 mod join;
 mod locks;
 mod papers;
@@ -13,15 +12,12 @@ mod pool;
 mod results;
 mod rows;
 mod shred;
-mod transform;
 mod xml;
 
 #[pymodule]
 fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<engine::Engine>()?;
-    m.add_class::<evaluate::Evaluator>()?;
-    m.add_class::<transform::Transforms>()?;
     m.add_class::<chunk::Check>()?;
     m.add_class::<chunk::Chunker>()?;
     m.add_class::<chunk::Pieces>()?;

@@ -1,17 +1,18 @@
 //! The papers' own strategies for Python: `_kernel.papers`. Only `twigcast.papers` uses it.
 
 use crate::arrow::import;
-use crate::constants::constant;
+use crate::constants::{constant, numbered};
 use crate::engine::{open, Engine};
 use crate::locks::is_free;
 use crate::rows::Rows;
-use crate::transform::{made, making, row, Made, Transforms};
 use crate::xml::{error, limits, Error};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::{Mutex, PoisonError, RwLock};
-use twigcast_kernel::transform::Output;
+use twigcast_kernel::output::Cut;
+use twigcast_kernel::transform::{Making, Output};
+use twigcast_kernel::xml::XmlError;
 use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
 use twigcast_papers::automata::Mode;
 use twigcast_papers::plans::{Executor, Groups, KernelGroups, Plans as Registered, KINDS};
@@ -47,6 +48,20 @@ fn engine(mode: &str, cache_bytes: usize, fuel: Option<u32>) -> PyResult<Engine>
 #[pyo3(signature = (data, mode="trie", cache_bytes=CACHE_BYTES))]
 fn open_engine(py: Python<'_>, data: &Bound<'_, PyAny>, mode: &str, cache_bytes: usize) -> PyResult<Engine> {
     Ok(Engine::with_matchers(open(py, data, cache_bytes)?, mode_of(mode)?.make_matcher()))
+}
+
+/// Subscriptions, the places of their new messages in the list of these, why some of the messages are not there, and why
+/// the message was refused if it was.
+type Made = (Vec<u32>, Vec<u32>, Vec<Py<PyBytes>>, Vec<(u32, &'static str)>, Option<Error>);
+
+/// Returns the new messages of one message.
+fn made(py: Python<'_>, out: Output, done: Result<(), XmlError>) -> Made {
+    let from = |i: usize| if i == 0 { 0 } else { out.ends[i - 1] as usize };
+    let payload = |i: usize| PyBytes::new(py, &out.bytes[from(i)..out.ends[i] as usize]).unbind();
+    let payloads = (0..out.ends.len()).map(payload).collect();
+    let cut = |(place, cut): (usize, &Option<Cut>)| cut.map(|cut| (place as u32, cut.code()));
+    let cuts = out.cuts.iter().enumerate().filter_map(cut).collect();
+    (out.subs, out.payload_of, payloads, cuts, done.err().map(error))
 }
 
 /// Transforms as plans of the broker paper's.
@@ -86,14 +101,14 @@ impl Plans {
         codes: Vec<u32>,
         program: Vec<u32>,
         constants: &Bound<'_, PyList>,
-        making: &Bound<'_, PyTuple>,
+        making: &[u8],
         shared: bool,
     ) -> PyResult<()> {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        let making = self::making(making)?;
+        let making = Making::decode(making).map_err(PyValueError::new_err)?;
         py.detach(|| {
             self.write(|p| {
-                let row = row(&mut p.vocabulary, constants);
+                let row = numbered(constants, |text| p.vocabulary.string(text));
                 p.add(number, &codes, (&program, &row), making, shared)
             })
         })
@@ -105,7 +120,8 @@ impl Plans {
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(number))
     }
 
-    /// The new messages that plans make of a message, as `Transforms.transform_one` returns them.
+    /// The new messages that plans make of a message, each by its place, why some are not there, and why the message was
+    /// refused if it was.
     #[pyo3(signature = (xml, limits=None))]
     fn transform_one(&self, py: Python<'_>, xml: &[u8], limits: Option<&Bound<'_, PyDict>>) -> PyResult<Made> {
         let limits = self::limits(limits)?;
@@ -206,7 +222,7 @@ type Counts = (usize, usize, usize);
 /// Counts what the kernel's own transforms find, as `Plans.count_column` does.
 #[pyclass(frozen, module = "twigcast._kernel.papers")]
 struct GroupCounter {
-    transforms: Py<Transforms>,
+    engine: Py<Engine>,
     /// Kept, so that its cache is warm.
     finder: Mutex<KernelGroups>,
 }
@@ -214,8 +230,8 @@ struct GroupCounter {
 #[pymethods]
 impl GroupCounter {
     #[new]
-    fn new(transforms: Py<Transforms>) -> GroupCounter {
-        GroupCounter { transforms, finder: Mutex::default() }
+    fn new(engine: Py<Engine>) -> GroupCounter {
+        GroupCounter { engine, finder: Mutex::default() }
     }
 
     /// Counts what the transforms find. With `what` "read" the messages are only read.
@@ -229,17 +245,16 @@ impl GroupCounter {
         let limits = self::limits(Some(limits))?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let (transforms, only_read) = (self.transforms.get(), what == "read");
+        let (engine, only_read) = (self.engine.get(), what == "read");
         Ok(py.detach(|| {
             let mut finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner);
-            transforms.read(|kernel| {
-                count(&rows, |xml, out| {
-                    if only_read {
-                        drop(finder.read(kernel, xml, &limits));
-                    } else {
-                        drop(finder.find(kernel, xml, &limits, out));
-                    }
-                })
+            let kernel = engine.read();
+            count(&rows, |xml, out| {
+                if only_read {
+                    drop(finder.read(&kernel, xml, &limits));
+                } else {
+                    drop(finder.find(&kernel, xml, &limits, out));
+                }
             })
         }))
     }

@@ -13,19 +13,25 @@ use twigcast_kernel::output::Cut;
 use twigcast_kernel::output::Results;
 use twigcast_kernel::shapes::Form;
 
-/// A match: number, nodes, fragments, and why these are not all, if they are not.
-pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>);
+/// A match: number, nodes, fragments, why these are not all, if they are not, and the new message of a transform.
+pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>, Option<Py<PyBytes>>);
 
 pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selected> {
-    let one = |(i, &number): (usize, &u32)| {
+    let payload = |p| PyBytes::new(py, &results.payloads[range(&results.payload_ends, p)]).unbind();
+    let payloads: Vec<Py<PyBytes>> = (0..results.payload_ends.len()).map(payload).collect();
+    let mut payload_of = results.payload_of.iter();
+    let mut one = |(i, &number): (usize, &u32)| {
         let nodes = || results.nodes[range(&results.node_ends, i)].to_vec();
         let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]).unbind();
         let fragments = || range(&results.fragment_ends, i).map(fragment).collect();
         let form = results.forms[i];
         let nodes = (form == Some(Form::Nodes)).then(nodes);
-        (number, nodes, (form == Some(Form::Fragments)).then(fragments), results.cuts[i].map(Cut::code))
+        let fragments = (form == Some(Form::Fragments)).then(fragments);
+        let payload = if form == Some(Form::Payload) { payload_of.next() } else { None };
+        let payload = payload.filter(|_| results.cuts[i].is_none()).map(|&p| payloads[p as usize].clone_ref(py));
+        (number, nodes, fragments, results.cuts[i].map(Cut::code), payload)
     };
-    numbers.iter().enumerate().map(one).collect()
+    numbers.iter().enumerate().map(&mut one).collect()
 }
 
 fn range(ends: &[u32], i: usize) -> Range<usize> {
@@ -33,9 +39,10 @@ fn range(ends: &[u32], i: usize) -> Range<usize> {
     start as usize..ends[i] as usize
 }
 
-/// One list of structs per message: subscription, nodes, fragments, complete, reason.
+/// One list of structs per message: subscription, nodes, fragments, complete, payload, reason.
 pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArray {
     let of_form = |form| Some(NullBuffer::from_iter(results.forms.iter().map(|f| *f == Some(form))));
+    let payloads = payloads(&results);
     let nodes = list(&results.node_ends, numbers_array(results.nodes), of_form(Form::Nodes));
     let fragments = BinaryArray::new(ends(&results.fragments), Buffer::from_vec(results.bytes), None);
     let fragments = list(&results.fragment_ends, Arc::new(fragments), of_form(Form::Fragments));
@@ -44,12 +51,27 @@ pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArra
         ("nodes", Arc::new(nodes), true),
         ("fragments", Arc::new(fragments), true),
         ("complete", Arc::new(BooleanArray::from_iter(results.cuts.iter().map(|cut| Some(cut.is_none())))), false),
+        ("payload", payloads, true),
         ("reason", reasons(&results.cuts), true),
     ];
     let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
     let matches = StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None);
     let item = Arc::new(Field::new("item", matches.data_type().clone(), false));
     ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(matches), None)
+}
+
+/// The new messages of transforms, null for filters and where there is a reason.
+fn payloads(results: &Results) -> ArrayRef {
+    if results.payload_of.is_empty() {
+        return new_null_array(&DataType::Binary, results.len());
+    }
+    let mut payload_of = results.payload_of.iter();
+    let mut each = |(form, cut): (&Option<Form>, &Option<Cut>)| {
+        let payload = if *form == Some(Form::Payload) { payload_of.next() } else { None };
+        let payload = payload.filter(|_| cut.is_none());
+        payload.map(|&p| &results.payloads[range(&results.payload_ends, p as usize)])
+    };
+    Arc::new(results.forms.iter().zip(&results.cuts).map(&mut each).collect::<BinaryArray>())
 }
 
 /// Why results were left out, null where they were not.

@@ -9,6 +9,7 @@ use arrow_schema::{Field, Fields};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use twigcast_kernel::evaluate::{Exceeded, Failed};
 use twigcast_kernel::xml::XmlError;
 
 /// The column of messages, whichever of the usual types it has.
@@ -54,11 +55,26 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// A subscription that failed on a message, and what it took too much of: `steps` or `bytes` of a query, or the
+/// `work` of a transform.
+pub(crate) type Failure = (u32, &'static str);
+
+pub(crate) fn failures(failed: &[Failed]) -> Vec<Failure> {
+    let what = |why| match why {
+        Exceeded::Steps => "steps",
+        Exceeded::Bytes => "bytes",
+        Exceeded::Work => "work",
+    };
+    failed.iter().map(|one| (one.number, what(one.why))).collect()
+}
+
 /// What was wrong with the rows of a column. Most have nothing wrong, and take nothing until the end.
 #[derive(Default)]
 pub(crate) struct Errors {
     rows: usize,
     found: Vec<(usize, XmlError)>,
+    /// Subscriptions that failed, by row.
+    pub(crate) failed: Vec<(usize, Vec<Failure>)>,
 }
 
 impl Errors {
@@ -68,6 +84,14 @@ impl Errors {
             self.found.push((self.rows, error));
         }
         self.rows += 1;
+    }
+
+    /// Notes the subscriptions that failed on the row that comes next.
+    #[inline]
+    pub(crate) fn fail(&mut self, failed: &[Failed]) {
+        if !failed.is_empty() {
+            self.failed.push((self.rows, failures(failed)));
+        }
     }
 
     pub(crate) fn finish(self) -> ArrayRef {

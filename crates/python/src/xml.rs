@@ -43,6 +43,8 @@ pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             "max_result_bytes" => limits.max_result_bytes = value.extract()?,
             "max_message_results" => limits.max_message_results = value.extract()?,
             "max_message_result_bytes" => limits.max_message_result_bytes = value.extract()?,
+            "max_query_steps" => limits.max_query_steps = value.extract()?,
+            "max_query_bytes" => limits.max_query_bytes = value.extract()?,
             _ => return Err(PyKeyError::new_err(format!("unknown limit {key}"))),
         }
     }
@@ -277,6 +279,12 @@ fn error_codes() -> Vec<(&'static str, &'static str)> {
     CODES.to_vec()
 }
 
+/// How many messages this process has read into a table of nodes.
+#[pyfunction]
+fn documents_built() -> u64 {
+    twigcast_kernel::documents_built()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(validate, m)?)?;
     m.add_function(wrap_pyfunction!(events, m)?)?;
@@ -285,5 +293,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(places, m)?)?;
     m.add_function(wrap_pyfunction!(parse_only, m)?)?;
     m.add_function(wrap_pyfunction!(error_codes, m)?)?;
+    m.add_function(wrap_pyfunction!(documents_built, m)?)?;
     Ok(())
 }

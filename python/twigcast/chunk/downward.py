@@ -1,4 +1,4 @@
-"""Paths with predicates that only libxml2 decides, but that look at nothing outside the element they stand at.
+"""Paths with predicates beyond tree patterns, but that look at nothing outside the element they stand at.
 
 Such a predicate is a leaf that no one looks into (``Raw``): where all of the element is, it can be decided.
 """

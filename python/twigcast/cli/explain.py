@@ -56,7 +56,7 @@ def explain(
     references: tuple[str, ...],
     namespaces: tuple[tuple[str, str], ...],
 ) -> None:
-    """Show how QUERY is evaluated: its paths, indexes, what is shared and what is left to libxml2, and why."""
+    """Show how QUERY is evaluated: its paths, indexes, what is shared, what the XPath evaluator decides, and why."""
     check_options(engine, database=database, reference=references)
     if engine == "relational":
         return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, references)

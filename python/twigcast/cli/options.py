@@ -174,7 +174,8 @@ def limit_options(command: F, *, hidden: bool = False) -> F:
         "max_result_bytes": "Most bytes of results that one subscription gets of a message; the rest is left out",
         "max_message_results": "Most results that all subscriptions get of a message; the largest are cut first",
         "max_message_result_bytes": "Most bytes of results that all subscriptions get of a message; likewise",
-        "max_residual_cost": "Most nodes that libxml2 may have to visit for one subscription beyond tree patterns",
+        "max_query_steps": "Most steps that one query beyond tree patterns may take on a message",
+        "max_query_bytes": "Most bytes of strings that such a query may make and compare",
     }
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"

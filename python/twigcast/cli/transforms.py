@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from twigcast.constructor import Transform
 from twigcast.engine import Engine, Failure
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.shares import REASONS
-from twigcast.transform.deliveries import as_filter
 from twigcast.whynot import Probe
 
 
@@ -19,7 +19,7 @@ class TransformProbe:
     def __init__(self, query: str, *, namespaces: Mapping[str, str], limits: Limits | None) -> None:
         self._engine = Engine(namespaces=namespaces, limits=limits)
         self._engine.add(query)
-        self._why = Probe(as_filter(parse_transform(query, namespaces)), limits=limits)
+        self._why = Probe(_as_filter(parse_transform(query, namespaces)), limits=limits)
 
     def test(self, xml: bytes) -> tuple[bool, dict[str, Any], str]:
         """Whether something is made, and that for machines and for people."""
@@ -35,3 +35,9 @@ class TransformProbe:
             why = REASONS.get(reason or "", "what it makes is longer than the limit")
             return True, {"match": True, "complete": False, "reason": reason}, f"matches, but {why}"
         return True, {"match": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"
+
+
+def _as_filter(transform: Transform) -> str:
+    """Return the filter that holds for the messages that the transform makes something of."""
+    where = "" if transform.where is None else f"[{transform.where.text}]"
+    return transform.binding.text + where

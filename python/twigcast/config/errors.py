@@ -15,6 +15,7 @@ from twigcast.config.streams import AnyStream
 from twigcast.config.values import Problems
 from twigcast.errors import TwigcastError
 from twigcast.hints import suggest
+from twigcast.removed import replaced_by
 
 TAGS = {"streams": "source", "sinks": "kind"}
 _TYPES = {
@@ -89,6 +90,8 @@ def _words(
     if kind == "missing":
         return key, "is missing"
     if kind == "extra_forbidden":
+        if hint := replaced_by(str(key[-1])):
+            return key, f"there is no such key any more; {hint}"
         return key, f"there is no such key; {suggest(str(key[-1]), _known(key[:-1], member))}"
     if kind == "union_tag_not_found":
         tag = TAGS[str(key[0])]

@@ -112,7 +112,8 @@ class LimitSettings(Section):
     max_result_bytes: Size = _LIMITS.max_result_bytes
     max_message_results: Size = _LIMITS.max_message_results
     max_message_result_bytes: Size = _LIMITS.max_message_result_bytes
-    max_residual_cost: Size = _LIMITS.max_residual_cost
+    max_query_steps: Size = _LIMITS.max_query_steps
+    max_query_bytes: Size = _LIMITS.max_query_bytes
 
     @model_validator(mode="after")
     def _in_range(self) -> LimitSettings:

@@ -13,7 +13,6 @@ from twigcast.lang.outer import at_document
 from twigcast.lang.picks import picked
 from twigcast.lang.plain import plain
 from twigcast.lang.predicates import Predicates
-from twigcast.lang.printer import to_xpath
 from twigcast.lang.routes import SINGLE
 from twigcast.lang.structural import compiler_for, from_ast
 from twigcast.lang.xpath import parse
@@ -100,9 +99,7 @@ def _compile(expr: ast.Expr) -> Compiled:
 
 
 def _residual(expr: ast.Expr, necessary: Predicate | None, reasons: tuple[Reason, ...]) -> Residual:
-    xpath, prefixes = to_xpath(expr)
-    is_node_set = ast.type_of(expr) == ast.NODE_SET
-    return Residual(necessary, reasons, xpath, tuple(sorted(prefixes.items())), is_node_set)
+    return Residual(necessary, reasons, expr, ast.type_of(expr) == ast.NODE_SET)
 
 
 def _depth(predicate: Predicate) -> int:

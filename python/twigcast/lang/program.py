@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from twigcast.errors import QueryError
 from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS
 from twigcast.lang.printer import is_any_depth
@@ -39,6 +40,8 @@ _AXES = {
         )
     )
 }
+# How deeply the kernel lets expressions nest.
+_MAX_DEPTH = 500
 # The step after a // that has no predicates: one axis in the kernel instead of two.
 _DEEP = {"child": 13, "attribute": 14}
 
@@ -51,9 +54,16 @@ class Program(NamedTuple):
 
 
 def encode(expr: ast.Expr, symbols: Symbols) -> Program:
-    """Return the program of an expression. Names become the numbers that ``symbols`` gives them."""
+    """Return the program of an expression. Names become the numbers that ``symbols`` gives them.
+
+    Raises QueryError for one that is nested more deeply than the kernel allows.
+    """
     encoder = _Encoder(symbols)
-    encoder.expression(expr)
+    try:
+        encoder.expression(expr)
+    except RecursionError:
+        text = f"expressions are nested more than {_MAX_DEPTH} levels deep"
+        raise QueryError("too-deep", text, hint="split the query into several subscriptions") from None
     return Program(encoder.words, encoder.strings)
 
 
@@ -63,6 +73,7 @@ class _Encoder:
         self.words: list[int] = []
         self.strings: list[str] = []
         self._places: dict[str, int] = {}
+        self.depth = 0
 
     def string(self, value: str) -> int:
         """Return the place of a string in the list of strings."""
@@ -73,6 +84,17 @@ class _Encoder:
         return place
 
     def expression(self, expr: ast.Expr) -> None:
+        # a path from an expression with predicates is three expressions in the kernel
+        levels = 1
+        if isinstance(expr, ast.FilterPath):
+            levels = bool(expr.predicates) + bool(expr.steps)
+        self.depth += levels
+        if self.depth >= _MAX_DEPTH:  # the start of a path is an expression, too
+            raise RecursionError
+        self._expression(expr)
+        self.depth -= levels
+
+    def _expression(self, expr: ast.Expr) -> None:
         words = self.words
         match expr:
             case ast.Number(value):

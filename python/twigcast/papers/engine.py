@@ -11,11 +11,11 @@ from twigcast.engine import Subscription
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
-from twigcast.papers.plans.transforms import PlannedTransforms
+from twigcast.papers.plans.transforms import PlannedDeliveries
 from twigcast.papers.predicates import PREDICATES
 from twigcast.schema import Schema, schema_of
 from twigcast.shape import Shapes, scope_of
-from twigcast.transform.engine import Transforms
+from twigcast.transform.deliveries import Deliveries
 from twigcast.transform.templates import Prepared
 
 MODES: tuple[str, ...] = _kernel.papers.MODES
@@ -66,8 +66,8 @@ class Engine(engine.Engine):
     def _make_shapes(self) -> Shapes:
         return Shapes(PREDICATES[self.predicates])
 
-    def _make_transforms(self) -> Transforms:
-        return Transforms() if self.plans.own else PlannedTransforms(self.plans)
+    def _make_deliveries(self) -> Deliveries:
+        return super()._make_deliveries() if self.plans.own else PlannedDeliveries(self._parsed, self.plans)
 
     def _prepare(self, s: Subscription) -> Prepared:
         if self.plans.own:
@@ -75,11 +75,12 @@ class Engine(engine.Engine):
         namespaces = {**self.namespaces, **(s.namespaces or {})}
         return Prepared(None, engine.parse_transform_of(s.query, scope_of(namespaces, s.default_namespace)))
 
-    def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
-        # A snapshot of another engine may have it encoded for the kernel's own transforms.
-        if not self.plans.own and prepared.transform is None:
-            prepared = self._prepare(s)
-        super()._add_transform(number, s, prepared)
+    def _has_in_kernel(self, number: int) -> bool | None:
+        return super()._has_in_kernel(number) if self.plans.own else None
+
+    def _open_transform(self, number: int, s: Subscription, in_kernel: bool | None) -> None:
+        # What the kernel has in a snapshot of another engine becomes a plan.
+        super()._open_transform(number, s, in_kernel if self.plans.own else None)
 
     def _options(self) -> dict[str, Any]:
         names = "mode", "predicates"

@@ -14,6 +14,8 @@ from twigcast.lang.cost import Size, cost
 Spend: TypeAlias = Callable[[int], None]
 """Told before that many nodes are visited; raises TooCostly."""
 
+# Nodes that libxml2 may visit for a step that a query may take (``Limits.max_query_steps``): its bound is a rough one.
+PER_STEP = 25
 # A node that Python visits takes about as long as so many that libxml2 does.
 _PYTHON = 150
 
@@ -23,7 +25,7 @@ class TooCostly(Exception):
 
 
 class Budget:
-    """In nodes that libxml2 visits, as ``Limits.max_residual_cost`` is."""
+    """In nodes that libxml2 visits."""
 
     def __init__(self, most: float) -> None:
         self.left = most

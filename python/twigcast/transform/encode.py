@@ -33,17 +33,13 @@ Piece: TypeAlias = tuple[Any, ...]
 _FUNCTIONS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "avg": "avg"}
 
 
-# Sort keys, and the template before, in and after the groups.
-Making: TypeAlias = tuple[list[Piece], bytes, list[Piece], bytes]
-
-
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What ``Transforms.add`` of the kernel takes."""
+    """What ``Engine.add_transform`` of the kernel takes."""
 
     program: list[int]
     constants: list[str | float]
-    making: Making
+    making: bytes
 
 
 def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
@@ -59,14 +55,38 @@ def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
     return Encoded(encode(program, code), constants, making(transform, paths))
 
 
-def making(transform: Transform, paths: Sequence[Path]) -> Making:
-    """What is made of groups whose lists are those of ``paths``."""
+def making(transform: Transform, paths: Sequence[Path]) -> bytes:
+    """Return the code of what is made of groups whose lists are those of ``paths``.
+
+    That is sort keys, and the template before, in and after the groups (``crates/kernel/src/transform/code.rs``).
+    """
     numbers = {path.text: number for number, path in enumerate(paths)}
     writer = _Writer(transform, numbers)
     writer.element(transform.outer, {}, "", nested=False)
     at = writer.pieces.index(_GROUPS)
     order = [_key(key, numbers) for key in transform.order]
-    return order, _markup(writer.pieces[:at]), writer.groups, _markup(writer.pieces[at + 1 :])
+    return _packed((order, _markup(writer.pieces[:at]), writer.groups, _markup(writer.pieces[at + 1 :])))
+
+
+_KINDS = ("markup", "copy", "attributes", "item", "sequence", "quoted")
+_VALUES = ("constant", "joined", "first", "count", "sum", "min", "max", "avg", "concat", "spaced")
+_CODES = {word: bytes([code]) for words in (_KINDS, _VALUES) for code, word in enumerate(words)}
+
+
+def _packed(value: Any) -> bytes:
+    """Return the code of a tuple of fields, a list, bytes, a number, a flag, or the kind of a piece or value."""
+    match value:
+        case bool():
+            return bytes([value])
+        case int():
+            return value.to_bytes(4, "little")
+        case bytes():
+            return len(value).to_bytes(4, "little") + value
+        case str():
+            return _CODES[value]
+        case list():
+            return len(value).to_bytes(4, "little") + b"".join(map(_packed, value))
+    return b"".join(map(_packed, value))
 
 
 ITSELF = Path(".", "", Twig())
@@ -109,7 +129,7 @@ def _value(item: Item, numbers: dict[str, int]) -> Piece:
         case Copy(path):
             return ("first", numbers[path.text])
         case Function("concat" | "string" | "number", arguments):
-            return ("concat", tuple(_value(one, numbers) for one in arguments))
+            return ("concat", [_value(one, numbers) for one in arguments])
         case Function(name, (Copy(path),)):
             return (_FUNCTIONS[name], numbers[path.text])
     raise NotEncodable
@@ -173,7 +193,7 @@ class _Writer:
                     for item in part.items
                     if not isinstance(item, Element)
                 ]
-                self.pieces.append(("quoted", ("spaced", tuple(values))))
+                self.pieces.append(("quoted", ("spaced", values)))
         self.markup('"')
 
     def content(self, part: Content, scope: Scope, default: str) -> None:

@@ -28,7 +28,6 @@ class Prepared:
 
     encoded: Encoded | None
     transform: Transform | None = None
-    template: Template | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +78,7 @@ class Templates:
         if fixed is not None:
             template = self._known.get((key, *[literals[i] for i in fixed]))
             if template is not None and template.takes(literals):
-                return Prepared(template.filled(literals), None, template)
+                return Prepared(template.filled(literals))
         made = self._own(text, scope)
         if made.transform is None or made.encoded is None:
             return made
@@ -90,7 +89,8 @@ class Templates:
                 self._known.clear()
             self._fixed[key] = None
             return made
-        return self._learn(made, scope, parts, key)
+        self._learn(made, scope, parts, key)
+        return made
 
     def _own(self, text: str, scope: Scope) -> Prepared:
         transform = self._parse(text, scope)
@@ -99,7 +99,7 @@ class Templates:
         except NotEncodable:
             return Prepared(None, transform)
 
-    def _learn(self, made: Prepared, scope: Scope, parts: list[str], key: tuple[object, ...]) -> Prepared:
+    def _learn(self, made: Prepared, scope: Scope, parts: list[str], key: tuple[object, ...]) -> None:
         assert made.encoded is not None
         literals = parts[1::2]
         generic = self._generic(scope, parts, list(range(len(literals))))
@@ -107,12 +107,11 @@ class Templates:
         if generic:
             template = self._template(made.encoded, scope, parts, sorted(generic))
         if template is None or not template.takes(literals):
-            return made
+            return
         fixed = tuple(i for i in range(len(literals)) if i not in generic)
         self._fixed[key] = fixed
         own = (key, *[literals[i] for i in fixed])
         self._known[own] = template
-        return replace(made, template=template)
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""

@@ -1,5 +1,7 @@
 //! What one query may cost on one message, and the meter that counts it.
 
+use crate::xml::Limits;
+
 /// The steps and bytes that one query may take on one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
@@ -9,18 +11,26 @@ pub struct Budget {
     pub bytes: u64,
 }
 
-impl Default for Budget {
-    /// Enough for joins within a message of some thousand repeated elements; exhausted in less than 0.2 s.
-    fn default() -> Budget {
-        Budget { steps: 20_000_000, bytes: 64 << 20 }
+impl Budget {
+    pub(crate) fn of(limits: &Limits) -> Budget {
+        Budget { steps: limits.max_query_steps, bytes: limits.max_query_bytes }
     }
 }
 
-/// Why a query failed on a message.
+/// Why a subscription failed on a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exceeded {
     Steps,
     Bytes,
+    /// A transform was more work than it may be.
+    Work,
+}
+
+/// A subscription that failed on a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed {
+    pub number: u32,
+    pub why: Exceeded,
 }
 
 /// What an evaluation cost.

@@ -242,6 +242,19 @@ impl Expressions {
         self.entry(id).info
     }
 
+    /// Returns the tests of all steps.
+    pub(super) fn tests(&self) -> impl Iterator<Item = &NodeTest> {
+        self.entries.iter().flatten().filter_map(|entry| match &entry.expr {
+            Expr::Step(_, step) => Some(&step.test),
+            _ => None,
+        })
+    }
+
+    /// Returns about how many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Option<Entry>>() + self.ids.capacity() * (size_of::<Expr>() + 64)
+    }
+
     /// Returns the number of expressions in use.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

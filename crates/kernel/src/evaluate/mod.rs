@@ -23,16 +23,15 @@ mod expressions;
 mod functions;
 mod program;
 mod queries;
-mod reading;
 mod run;
 mod steps;
 mod strings;
 mod text;
 mod tree;
 
-pub use budget::{Budget, Exceeded};
-pub use queries::{Outcome, Queries, QueryId, Scratch};
-pub use reading::Trees;
+pub use budget::{Budget, Exceeded, Failed};
+pub(crate) use program::Strings;
+pub use queries::{Queries, QueryId, Scratch};
 pub use tree::{IdAttribute, Tree};
 
 #[cfg(test)]

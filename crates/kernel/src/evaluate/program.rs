@@ -9,10 +9,11 @@
 //!
 //! `S` is a place in the list of strings that comes with the words.
 
-use super::expressions::{Arithmetic, Axis, Expr, ExprId, Function, Info, Step, Type};
+use super::expressions::{Arithmetic, Axis, Expr, ExprId, Expressions, Function, Info, Step, Type};
 use super::tree::NodeTest;
 use crate::names::{is_attribute, Names, ANY, ANY_ATTRIBUTE, NODE};
 use crate::shapes::program::Op;
+use hashbrown::HashMap;
 
 /// Nesting that an evaluation can take on any stack.
 const MAX_DEPTH: u32 = 500;
@@ -236,4 +237,94 @@ impl Decoder<'_> {
         };
         fits.then_some(test).ok_or("a test that does not belong to its axis")
     }
+}
+
+/// The strings that programs refer to, each once.
+#[derive(Default)]
+pub(crate) struct Strings<'a> {
+    pub(crate) list: Vec<&'a [u8]>,
+    places: HashMap<&'a [u8], u32>,
+}
+
+impl<'a> Strings<'a> {
+    fn place(&mut self, string: &'a [u8]) -> u32 {
+        *self.places.entry(string).or_insert_with(|| {
+            self.list.push(string);
+            self.list.len() as u32 - 1
+        })
+    }
+}
+
+/// Appends the words of an expression: `decode` makes the same expression of them.
+pub(super) fn encode<'a>(all: &'a Expressions, id: ExprId, strings: &mut Strings<'a>, words: &mut Vec<u32>) {
+    fn place<T: PartialEq>(all: &[T], one: T) -> u32 {
+        all.iter().position(|other| *other == one).unwrap_or_default() as u32
+    }
+    match all.get(id) {
+        Expr::Number(bits) => words.extend([0, *bits as u32, (bits >> 32) as u32]),
+        Expr::Text(text) => words.extend([1, strings.place(text)]),
+        Expr::And(of) => {
+            words.push(2);
+            encode_list(all, of, strings, words);
+        }
+        Expr::Or(of) => {
+            words.push(3);
+            encode_list(all, of, strings, words);
+        }
+        Expr::Compare(op, a, b) => {
+            words.extend([4, place(&OPS, *op)]);
+            [a, b].into_iter().for_each(|id| encode(all, *id, strings, words));
+        }
+        Expr::Arithmetic(op, a, b) => {
+            words.extend([5, place(&ARITHMETIC, *op)]);
+            [a, b].into_iter().for_each(|id| encode(all, *id, strings, words));
+        }
+        Expr::Negate(a) => {
+            words.push(6);
+            encode(all, *a, strings, words);
+        }
+        Expr::Call(function, arguments) => {
+            words.extend([7, place(&FUNCTIONS.map(|f| f.0), *function)]);
+            encode_list(all, arguments, strings, words);
+        }
+        Expr::Union(of) => {
+            words.push(8);
+            encode_list(all, of, strings, words);
+        }
+        Expr::Document => words.push(9),
+        Expr::Context => words.push(10),
+        Expr::Step(..) => {
+            let (mut start, mut steps) = (id, vec![]);
+            while let Expr::Step(input, step) = all.get(start) {
+                steps.push(step);
+                start = *input;
+            }
+            words.push(11);
+            encode(all, start, strings, words);
+            words.push(steps.len() as u32);
+            for step in steps.into_iter().rev() {
+                words.push(place(&AXES, step.axis));
+                match &step.test {
+                    NodeTest::Any => words.extend([0, NODE]),
+                    NodeTest::Element => words.extend([0, ANY]),
+                    NodeTest::Attribute => words.extend([0, ANY_ATTRIBUTE]),
+                    NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => words.extend([0, *symbol]),
+                    NodeTest::Target(target) => words.extend([1, strings.place(target)]),
+                    NodeTest::Prefix(prefix) => words.extend([2, strings.place(prefix)]),
+                    NodeTest::Nothing => words.push(3),
+                }
+                encode_list(all, &step.predicates, strings, words);
+            }
+        }
+        Expr::Filter(input, predicates) => {
+            words.push(12);
+            encode(all, *input, strings, words);
+            encode_list(all, predicates, strings, words);
+        }
+    }
+}
+
+fn encode_list<'a>(all: &'a Expressions, of: &'a [ExprId], strings: &mut Strings<'a>, words: &mut Vec<u32>) {
+    words.push(of.len() as u32);
+    of.iter().for_each(|id| encode(all, *id, strings, words));
 }

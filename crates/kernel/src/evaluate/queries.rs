@@ -1,42 +1,25 @@
-//! The queries of an engine, and what each of them says of a message.
+//! The residual queries of an engine by the number of their subscription, and what each of them says of a message.
 
 use super::budget::{Budget, Exceeded, Meter};
 use super::cache::Want;
 use super::expressions::{ExprId, Expressions, Type};
-use super::program::decode;
+use super::program::{decode, encode, Strings};
 use super::run::{Context, Evaluation, State};
-use super::tree::{Node, Tree};
-use crate::names::Names;
+use super::tree::{Node, NodeTest, Tree};
+use crate::names::{Names, Sym};
 use crate::shapes::nodes::NodeIx;
 
-/// The number of a query.
+/// A query; equal queries are one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct QueryId(pub u32);
+pub struct QueryId(ExprId);
 
-struct Query {
-    root: ExprId,
-    /// It asks for the nodes that it selects, too.
-    selects: bool,
-}
-
-/// What a query says of a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Whether the message satisfies it.
-    Holds(bool),
-    /// The nodes that it selects, in document order; none if the message does not satisfy it. Namespace nodes, which have
-    /// no number, are left out.
-    Selects(bool, Vec<NodeIx>),
-    /// It took more than its budget.
-    Failed(Exceeded),
-}
-
-/// XPath expressions by number. They do not change while messages are evaluated.
+/// XPath expressions by the number of their subscription. They do not change while messages are evaluated.
 #[derive(Default)]
 pub struct Queries {
     all: Expressions,
-    queries: Vec<Option<Query>>,
-    free: Vec<u32>,
+    /// By number.
+    roots: Vec<Option<ExprId>>,
+    count: usize,
 }
 
 /// Working memory of one thread.
@@ -44,45 +27,73 @@ pub struct Queries {
 pub struct Scratch(State);
 
 impl Queries {
-    /// Adds a query, given as words and the strings in it (see [`program`](super::program)). With `selects`, it has to be
-    /// a node-set.
-    pub fn add(
-        &mut self,
-        words: &[u32],
-        strings: &[&str],
-        selects: bool,
-        names: &Names,
-    ) -> Result<QueryId, &'static str> {
+    /// Adds the query of a subscription, given as words and the strings in it (see [`program`](super::program)).
+    pub fn add(&mut self, number: u32, words: &[u32], strings: &[&str], names: &Names) -> Result<(), &'static str> {
         let list = decode(words, strings, names)?;
         let root = self.all.add(list).ok_or("an empty program")?;
-        if selects && self.all.info(root).of != Type::Nodes {
-            self.all.release(root);
-            return Err("only a node-set selects nodes");
+        self.remove(number);
+        let place = number as usize;
+        if place >= self.roots.len() {
+            self.roots.resize(place + 1, None);
         }
-        let query = Some(Query { root, selects });
-        Ok(QueryId(match self.free.pop() {
-            Some(free) => {
-                self.queries[free as usize] = query;
-                free
-            }
-            None => {
-                self.queries.push(query);
-                self.queries.len() as u32 - 1
-            }
-        }))
+        self.roots[place] = Some(root);
+        self.count += 1;
+        Ok(())
     }
 
-    /// Removes a query. Returns false if there is none with this number.
-    pub fn remove(&mut self, id: QueryId) -> bool {
-        let Some(query) = self.queries.get_mut(id.0 as usize).and_then(Option::take) else { return false };
-        self.all.release(query.root);
-        self.free.push(id.0);
-        true
+    /// Removes the query of a subscription, if it has one.
+    pub fn remove(&mut self, number: u32) {
+        if let Some(root) = self.roots.get_mut(number as usize).and_then(Option::take) {
+            self.all.release(root);
+            self.count -= 1;
+        }
     }
 
-    /// Returns the numbers of all queries in ascending order.
-    pub fn ids(&self) -> impl Iterator<Item = QueryId> + '_ {
-        (0..).zip(&self.queries).filter(|(_, query)| query.is_some()).map(|(id, _)| QueryId(id))
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the query of a subscription.
+    #[inline]
+    pub fn of(&self, number: u32) -> Option<QueryId> {
+        self.roots.get(number as usize).copied().flatten().map(QueryId)
+    }
+
+    /// Whether some of these subscriptions has a query.
+    #[inline]
+    pub fn any(&self, numbers: &[u32]) -> bool {
+        self.count > 0 && numbers.iter().any(|&number| self.of(number).is_some())
+    }
+
+    /// Whether a query selects nodes.
+    pub fn is_node_set(&self, query: QueryId) -> bool {
+        self.all.info(query.0).of == Type::Nodes
+    }
+
+    /// Calls `each` with the symbols that queries test for.
+    pub(crate) fn symbols(&self, mut each: impl FnMut(Sym)) {
+        for test in self.all.tests() {
+            if let NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) = test {
+                each(*symbol);
+            }
+        }
+    }
+
+    /// Calls `each` with the number and the words of every query; `strings` gets the strings that the words refer to.
+    pub(crate) fn programs<'a>(&'a self, strings: &mut Strings<'a>, mut each: impl FnMut(u32, &[u32])) {
+        let mut words = vec![];
+        for (number, root) in (0..).zip(&self.roots) {
+            if let Some(root) = root {
+                words.clear();
+                encode(&self.all, *root, strings, &mut words);
+                each(number, &words);
+            }
+        }
+    }
+
+    /// Returns the bytes that all of it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.roots.capacity() * size_of::<Option<ExprId>>() + self.all.bytes()
     }
 
     /// Returns the number of distinct expressions.
@@ -91,32 +102,38 @@ impl Queries {
         self.all.len()
     }
 
-    /// Calls `each` with the outcome of every query asked for. A number without a query does not hold.
-    pub fn evaluate(
+    /// Begins a message.
+    pub fn begin(&self, tree: &Tree<'_>, scratch: &mut Scratch) {
+        scratch.0.begin(tree);
+    }
+
+    fn run<'a, 's>(&'a self, tree: Tree<'a>, budget: Budget, scratch: &'s mut Scratch) -> Evaluation<'a, 's> {
+        let state = &mut scratch.0;
+        state.cache.begin();
+        Evaluation { tree, all: &self.all, state, meter: Meter::new(budget) }
+    }
+
+    /// Whether the message satisfies a query.
+    pub fn holds(
         &self,
+        query: QueryId,
         tree: Tree<'_>,
         budget: Budget,
-        asked: impl IntoIterator<Item = QueryId>,
         scratch: &mut Scratch,
-        mut each: impl FnMut(QueryId, Outcome),
-    ) {
-        let state = &mut scratch.0;
-        state.begin(&tree);
-        for id in asked {
-            let Some(Some(query)) = self.queries.get(id.0 as usize) else {
-                each(id, Outcome::Holds(false));
-                continue;
-            };
-            state.cache.begin();
-            let mut run = Evaluation { tree, all: &self.all, state: &mut *state, meter: Meter::new(budget) };
-            let outcome = if query.selects {
-                run.nodes(query.root, Context::DOCUMENT, Want::All).map(|nodes| {
-                    Outcome::Selects(!nodes.is_empty(), nodes.iter().copied().filter_map(Node::number).collect())
-                })
-            } else {
-                run.boolean(query.root, Context::DOCUMENT).map(Outcome::Holds)
-            };
-            each(id, outcome.unwrap_or_else(Outcome::Failed));
-        }
+    ) -> Result<bool, Exceeded> {
+        self.run(tree, budget, scratch).boolean(query.0, Context::DOCUMENT)
+    }
+
+    /// Returns whether the message satisfies a query that is a node-set, and the nodes that it selects, in document
+    /// order. Namespace nodes, which have no number, are left out.
+    pub fn select(
+        &self,
+        query: QueryId,
+        tree: Tree<'_>,
+        budget: Budget,
+        scratch: &mut Scratch,
+    ) -> Result<(bool, Vec<NodeIx>), Exceeded> {
+        let nodes = self.run(tree, budget, scratch).nodes(query.0, Context::DOCUMENT, Want::All)?;
+        Ok((!nodes.is_empty(), nodes.iter().copied().filter_map(Node::number).collect()))
     }
 }

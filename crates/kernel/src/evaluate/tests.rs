@@ -1,8 +1,13 @@
 //! Whole queries over small messages. Queries are written as words; what they mean is tested against libxml2 from Python.
 
 use super::*;
-use crate::names::{Names, ANY, NODE};
+use crate::engine::Engine;
+use crate::matcher::Matcher;
+use crate::names::{ANY, NODE};
+use crate::paths::Step;
+use crate::shapes::select::Form;
 use crate::xml::Limits;
+use std::sync::Arc;
 
 /// Words of expressions, as `program` says.
 fn number(x: f64) -> Vec<u32> {
@@ -33,20 +38,38 @@ const FOLLOWING: u32 = 10;
 const DEEP_CHILD: u32 = 13;
 const COUNT: u32 = 2;
 
-fn evaluate(queries: &Queries, names: &Names, xml: &str, budget: Budget, asked: &[QueryId]) -> Vec<Outcome> {
-    let (mut trees, mut scratch) = (Trees::default(), Scratch::default());
-    let mut outcomes = vec![];
-    let read = trees.read(xml.as_bytes(), &Limits::default(), names, |tree| {
-        queries.evaluate(tree, budget, asked.iter().copied(), &mut scratch, |_, outcome| outcomes.push(outcome));
-    });
-    assert!(read.is_ok());
+/// Adds a subscription to messages that have an element and satisfy a query.
+fn add(engine: &mut Engine, words: &[u32], strings: &[&str]) -> Result<u32, &'static str> {
+    let number = engine.reserve(1)[0];
+    engine.add_many(&[number], &[Step::new(true, ANY)], &[1], &[1])?;
+    let added = engine.add_query(number, words, strings);
+    if added.is_err() {
+        engine.remove(number);
+    }
+    added.map(|()| number)
+}
+
+/// Returns what becomes of all subscriptions of an engine, by number.
+fn evaluate(engine: &Engine, xml: &str, budget: Budget) -> Vec<Result<bool, Exceeded>> {
+    let mut matcher = Matcher::new(engine);
+    let limits = Limits { max_query_steps: budget.steps, max_query_bytes: budget.bytes, ..Limits::default() };
+    let mut found = vec![];
+    matcher.read_sorted(engine, xml.as_bytes(), &limits, &mut found).unwrap();
+    let mut outcomes = vec![Ok(false); engine.bound()];
+    found.iter().for_each(|&number| outcomes[number as usize] = Ok(true));
+    matcher.failed().iter().for_each(|one| outcomes[one.number as usize] = Err(one.why));
     outcomes
 }
 
-/// Queries about elements `a` and `b` that share parts: `//a`, `//b`, `//a[following::b]`, `count(//a[following::b]) > 1`,
-/// `//a = //b`, `//b/*`.
-fn some_queries() -> (Queries, Names, Vec<QueryId>) {
-    let mut names = Names::new();
+fn enough() -> Budget {
+    Budget::of(&Limits::default())
+}
+
+/// An engine with elements `a` and `b`, and queries about these that share parts: `//a`, `//b`, `//a[following::b]`,
+/// `count(//a[following::b]) > 1`, `//a = //b`, `//b/*`.
+fn some_queries() -> (Engine, Vec<Vec<u32>>) {
+    let mut engine = Engine::new(1 << 20);
+    let names = engine.names_mut();
     let (a, b) = (names.intern(false, b"", Some(b"a")), names.intern(false, b"", Some(b"b")));
     let following = path(CONTEXT, &[step(FOLLOWING, b, &[])]);
     let before = path(DOCUMENT, &[step(DEEP_CHILD, a, &[following])]);
@@ -54,59 +77,87 @@ fn some_queries() -> (Queries, Names, Vec<QueryId>) {
     let children = path(DOCUMENT, &[step(DEEP_CHILD, b, &[]), step(CHILD, ANY, &[])]);
     let several = compare(4, call(COUNT, std::slice::from_ref(&before)), number(1.0));
     let equal = compare(0, all_a.clone(), all_b.clone());
-    let mut queries = Queries::default();
-    let programs = [all_a, all_b, before, several, equal, children];
-    let ids = programs.iter().map(|words| queries.add(words, &[], false, &names).unwrap()).collect();
-    (queries, names, ids)
+    (engine, vec![all_a, all_b, before, several, equal, children])
 }
+
+/// The same with the queries in this order.
+fn engine_with(order: &[usize]) -> Engine {
+    let (mut engine, programs) = some_queries();
+    for &at in order {
+        add(&mut engine, &programs[at], &[]).unwrap();
+    }
+    engine
+}
+
+const ALL: [usize; 6] = [0, 1, 2, 3, 4, 5];
 
 const MESSAGE: &str = "<r><a>1</a><a>2</a><b>2<c/></b><a>3</a><a>4</a><b>5</b><b/></r>";
 
 #[test]
 fn equal_expressions_of_several_queries_are_one_and_go_with_the_last() {
-    let (mut queries, names, ids) = some_queries();
+    let mut engine = engine_with(&ALL);
     // the document, the context, 1, //a, //b, following::b, //a[…], count(…), count(…) > 1, //a = //b, //b/*
-    assert_eq!(queries.expressions(), 11);
-    let (again, _, _) = some_queries();
-    assert_eq!(again.expressions(), 11);
-    assert_eq!(evaluate(&queries, &names, MESSAGE, Budget::default(), &ids), vec![Outcome::Holds(true); 6]);
-    for id in ids {
-        assert!(queries.remove(id) && !queries.remove(id));
+    assert_eq!(engine.queries.expressions(), 11);
+    assert_eq!(evaluate(&engine, MESSAGE, enough()), vec![Ok(true); 6]);
+    for number in 0..6 {
+        assert!(engine.has_query(number) && engine.remove(number) && !engine.has_query(number));
     }
-    assert_eq!(queries.expressions(), 0);
+    assert_eq!(engine.queries.expressions(), 0);
+    assert!(engine.queries.is_empty());
+}
+
+#[test]
+fn a_saved_engine_has_the_same_queries() {
+    struct Bytes(Vec<u8>);
+    // SAFETY: nobody changes the vector, and its bytes do not move.
+    unsafe impl crate::Held for Bytes {
+        fn bytes(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let open = |bytes| Engine::open(Arc::new(Bytes(bytes)), 1 << 20);
+    let mut engine = engine_with(&ALL);
+    let unused = engine.names_mut().intern(false, b"", Some(b"unused"));
+    let text = [vec![7, 10, 2], path(DOCUMENT, &[step(PARENT, NODE, &[])]), vec![1, 0]].concat();
+    add(&mut engine, &text, &["x"]).unwrap();
+    engine.remove(1);
+    let saved = engine.save();
+    let opened = open(saved.clone()).unwrap();
+    assert!(opened.names().describe(unused).is_none());
+    assert_eq!(opened.queries.expressions(), engine.queries.expressions());
+    assert_eq!(evaluate(&opened, MESSAGE, enough()), evaluate(&engine, MESSAGE, enough()));
+    assert_eq!(opened.save(), saved);
+    // a file of an earlier version ends before the queries; no other part of a file is one
+    let opens = |end: &usize| open(saved[..*end].to_vec()).is_ok();
+    assert_eq!((0..saved.len()).step_by(8).filter(opens).count(), 1);
 }
 
 /// The least steps with which a query does not fail.
-fn least_steps(queries: &Queries, names: &Names, asked: &[QueryId], at: usize) -> u64 {
-    let answers = |steps| {
-        let outcomes = evaluate(queries, names, MESSAGE, Budget { steps, bytes: 1 << 20 }, asked);
-        !matches!(outcomes[at], Outcome::Failed(_))
-    };
+fn least_steps(engine: &Engine, at: usize) -> u64 {
+    let answers = |steps| evaluate(engine, MESSAGE, Budget { steps, bytes: 1 << 20 })[at].is_ok();
     (0..10_000).find(|&steps| answers(steps)).unwrap()
 }
 
 #[test]
 fn what_a_query_pays_does_not_depend_on_its_neighbours() {
-    let (queries, names, ids) = some_queries();
-    for (at, &id) in ids.iter().enumerate() {
-        let alone = least_steps(&queries, &names, &[id], 0);
-        assert_eq!(least_steps(&queries, &names, &ids, at), alone, "{id:?}");
-        let mut reversed = ids.clone();
-        reversed.reverse();
-        assert_eq!(least_steps(&queries, &names, &reversed, ids.len() - 1 - at), alone, "{id:?}");
-        assert_eq!(least_steps(&queries, &names, &[id, id], 1), alone, "{id:?}");
+    let (together, reversed) = (engine_with(&ALL), engine_with(&[5, 4, 3, 2, 1, 0]));
+    for at in ALL {
+        let alone = least_steps(&engine_with(&[at]), 0);
+        assert_eq!(least_steps(&together, at), alone, "{at}");
+        assert_eq!(least_steps(&reversed, 5 - at), alone, "{at}");
+        assert_eq!(least_steps(&engine_with(&[at, at]), 1), alone, "{at}");
     }
 }
 
 #[test]
 fn a_query_that_exceeds_its_budget_fails_alone() {
-    let (queries, names, ids) = some_queries();
-    let cheap = least_steps(&queries, &names, &ids[..1], 0);
-    let outcomes = evaluate(&queries, &names, MESSAGE, Budget { steps: cheap, bytes: 1 << 20 }, &ids);
-    assert_eq!(outcomes[0], Outcome::Holds(true));
-    assert_eq!(outcomes[3], Outcome::Failed(Exceeded::Steps));
-    let outcomes = evaluate(&queries, &names, MESSAGE, Budget { steps: 10_000, bytes: 0 }, &ids);
-    assert_eq!(outcomes[4], Outcome::Failed(Exceeded::Bytes));
+    let engine = engine_with(&ALL);
+    let cheap = least_steps(&engine, 0);
+    let outcomes = evaluate(&engine, MESSAGE, Budget { steps: cheap, bytes: 1 << 20 });
+    assert_eq!(outcomes[0], Ok(true));
+    assert_eq!(outcomes[3], Err(Exceeded::Steps));
+    let outcomes = evaluate(&engine, MESSAGE, Budget { steps: 10_000, bytes: 0 });
+    assert_eq!(outcomes[4], Err(Exceeded::Bytes));
 }
 
 /// A thread of Python has as much stack; without optimisation a frame takes several times what it takes else.
@@ -117,35 +168,32 @@ fn nested_expressions_and_deep_messages_do_not_exhaust_the_stack() {
 }
 
 fn nest_deeply() {
-    let names = Names::new();
+    let mut engine = Engine::new(1 << 20);
     // parent::*[parent::*[…]], as deeply as the decoder allows
     let mut words = number(1.0);
     for _ in 0..498 {
         words = path(CONTEXT, &[step(PARENT, ANY, &[words])]);
     }
-    let mut queries = Queries::default();
     let deepest = path(DOCUMENT, &[step(DEEP_CHILD, ANY, &[words.clone()])]);
-    let id = queries.add(&deepest, &[], false, &names).unwrap();
-    let deeper = path(CONTEXT, &[step(PARENT, ANY, &[deepest])]);
-    assert_eq!(queries.add(&deeper, &[], false, &names), Err("a program nested too deeply"));
-    let limits = 900;
-    let xml = "<a>".repeat(limits) + &"</a>".repeat(limits);
-    assert_eq!(evaluate(&queries, &names, &xml, Budget::default(), &[id]), [Outcome::Holds(true)]);
+    add(&mut engine, &deepest, &[]).unwrap();
+    let deeper = path(CONTEXT, &[step(PARENT, ANY, std::slice::from_ref(&deepest))]);
+    assert_eq!(add(&mut engine, &deeper, &[]), Err("a program nested too deeply"));
     // a long chain of steps is no nesting
     let steps = vec![step(CHILD, NODE, &[]); 20_000];
-    let id = queries.add(&path(DOCUMENT, &steps), &[], false, &names).unwrap();
-    assert_eq!(evaluate(&queries, &names, &xml, Budget::default(), &[id]), [Outcome::Holds(false)]);
-    queries.remove(id);
+    add(&mut engine, &path(DOCUMENT, &steps), &[]).unwrap();
+    let depth = 900;
+    let xml = "<a>".repeat(depth) + &"</a>".repeat(depth);
+    assert_eq!(evaluate(&engine, &xml, enough()), [Ok(true), Ok(false)]);
+    assert!(!engine.save().is_empty() && engine.remove(0) && engine.remove(1));
 }
 
 #[test]
 fn malformed_programs_are_refused() {
-    let names = Names::new();
-    let mut queries = Queries::default();
+    let mut engine = Engine::new(1 << 20);
     let valid = compare(0, call(COUNT, &[path(DOCUMENT, &[step(DEEP_CHILD, ANY, &[number(1.0)])])]), number(2.0));
-    assert!(queries.add(&valid, &[], false, &names).is_ok());
+    let only = add(&mut engine, &valid, &[]).unwrap();
     for end in 0..valid.len() {
-        assert!(queries.add(&valid[..end], &[], false, &names).is_err(), "{end}");
+        assert!(add(&mut engine, &valid[..end], &[]).is_err(), "{end}");
     }
     for (words, why) in [
         ([&valid[..], &[0]].concat(), "words after the end of a program"),
@@ -158,17 +206,18 @@ fn malformed_programs_are_refused() {
         (path(DOCUMENT, &[step(CHILD, 1, &[])]), "a test that does not belong to its axis"),
         (vec![2, u32::MAX], "a program that ends early"),
     ] {
-        assert_eq!(queries.add(&words, &[], false, &names), Err(why));
+        assert_eq!(add(&mut engine, &words, &[]), Err(why));
     }
-    assert_eq!(queries.add(&number(1.0), &[], true, &names), Err("only a node-set selects nodes"));
-    assert_eq!(queries.ids().count(), 1);
+    assert_eq!(engine.add_query(99, &valid, &[]), Err("no such subscription"));
+    assert_eq!(engine.want_query(only, Form::Nodes), Err("only a node-set selects nodes"));
+    assert_eq!(engine.len(), 1);
 }
 
-/// Whatever the words, they are refused or can be evaluated.
+/// Whatever the words, they are refused or can be evaluated, and saved as they are.
 #[test]
 fn random_words_do_no_harm() {
-    let mut names = Names::new();
-    names.intern(false, b"", Some(b"a"));
+    let mut engine = Engine::new(1 << 20);
+    engine.names_mut().intern(false, b"", Some(b"a"));
     let mut state = 1u64;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -176,7 +225,6 @@ fn random_words_do_no_harm() {
     };
     let mut accepted = 0;
     for _ in 0..200_000 {
-        let mut queries = Queries::default();
         // small words mostly, for large ones are refused at once
         let words: Vec<u32> = (0..1 + random(24))
             .map(|_| {
@@ -184,9 +232,18 @@ fn random_words_do_no_harm() {
                 random(below) as u32
             })
             .collect();
-        if let Ok(id) = queries.add(&words, &["a", "x"], false, &names) {
+        if let Ok(number) = add(&mut engine, &words, &["a", "x"]) {
             accepted += 1;
-            evaluate(&queries, &names, MESSAGE, Budget { steps: 1000, bytes: 1000 }, &[id]);
+            evaluate(&engine, MESSAGE, Budget { steps: 1000, bytes: 1000 });
+            let (strings, saved) = {
+                let (mut strings, mut saved) = (Strings::default(), vec![]);
+                engine.queries.programs(&mut strings, |_, words| saved.extend_from_slice(words));
+                (strings.list.iter().map(|s| String::from_utf8(s.to_vec()).unwrap()).collect::<Vec<_>>(), saved)
+            };
+            let (query, strings) = (engine.queries.of(number), strings.iter().map(|s| &**s).collect::<Vec<_>>());
+            let again = add(&mut engine, &saved, &strings).unwrap();
+            assert_eq!(engine.queries.of(again), query);
+            assert!(engine.remove(again) && engine.remove(number));
         }
     }
     assert!(accepted > 1000, "{accepted}");

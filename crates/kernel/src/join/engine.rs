@@ -428,8 +428,8 @@ impl Correlator {
         self.arrived += 1;
         let (mut blocks, mut cells) = (vec![], vec![]);
         for &s in streams {
-            let Some(of) = self.streams.get_mut(s as usize).filter(|s| !s.transforms.set.is_empty()) else { continue };
-            if let Err(error) = of.witness(input.xml, limits, &self.blocks, &mut self.state.values, &mut self.witness) {
+            let Some(of) = self.streams.get_mut(s as usize).filter(|s| !s.set.is_empty()) else { continue };
+            if let Err(error) = of.witness(input.xml, limits, &mut self.state.values, &mut self.witness) {
                 cells.iter().chain(&self.witness.cells).for_each(|c: &super::witness::Cell| {
                     if c.value != super::NO_VALUE {
                         self.state.values.release(c.value);

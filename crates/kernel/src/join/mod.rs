@@ -15,7 +15,6 @@
 //! queries that these satisfy, not on how many queries or templates there are.
 
 pub(crate) mod chain;
-pub(crate) mod deep;
 pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod order;

@@ -1,17 +1,16 @@
 //! Stage 1: which blocks a message matches, and the nodes and values of the columns that joins look at.
 
-use super::deep::{Deep, Pattern};
 use super::values::Values;
 use super::{BlockIx, ColumnIx, ValueIx, NO_VALUE};
+use crate::document::read;
 use crate::shapes::nodes::{NodeIx, Nodes};
 use crate::shapes::program::{Pred, Program};
-use crate::transform::engine::{read, Transforms};
-use crate::transform::factory::{Making, Template};
-use crate::transform::paths::{LinearPath, PathIx, Refused};
+use crate::tagpaths::{LinearPath, PathIx};
+use crate::transform::code::NOTHING;
 use crate::transform::run::Runner;
+use crate::transform::set::Set;
+use crate::vocabulary::Vocabulary;
 use crate::xml::{Limits, Reader, XmlError};
-use hashbrown::{HashMap, HashSet};
-use std::sync::Arc;
 
 /// A variable of a block, parents before children; the first one is the block's root.
 #[derive(Clone, Copy, Debug)]
@@ -70,16 +69,14 @@ struct Column {
 /// The blocks of one stream.
 #[derive(Default)]
 pub struct Stream {
-    pub transforms: Transforms,
+    pub vocabulary: Vocabulary,
+    pub set: Set,
     /// By binding path the column that it is.
     columns: Vec<Option<Column>>,
     reader: Reader,
     nodes: Nodes,
     runner: Runner,
     scratch: Vec<u8>,
-    /// What the blocks are, for messages that are too deep for the transforms.
-    patterns: HashMap<BlockIx, Pattern>,
-    words: HashSet<Arc<[u32]>>,
 }
 
 impl Stream {
@@ -94,19 +91,16 @@ impl Stream {
         mut column: impl FnMut(PathIx) -> ColumnIx,
     ) -> Result<Vec<ColumnIx>, &'static str> {
         const WRONG: &str = "not the paths of a block's variables";
-        let Pred::Or(paths) = Program::decode(paths, self.transforms.names_mut())?.pred else { return Err(WRONG) };
+        let Pred::Or(paths) = Program::decode(paths, self.vocabulary.names_mut())?.pred else { return Err(WRONG) };
         let linear = |p: &Pred| match p {
             Pred::Exists(twig) => LinearPath::of(twig).ok_or(WRONG),
             _ => Err(WRONG),
         };
         let paths = paths.iter().map(linear).collect::<Result<Vec<_>, _>>()?;
-        let template = Template { before: Box::default(), pieces: Box::default(), after: Box::default() };
-        self.transforms.add(id, words, row, Making { order: Box::default(), template })?;
-        let words = self.words.get_or_insert_with(words, |words| words.into()).clone();
-        self.patterns.insert(id, Pattern { words, row: row.into() });
+        self.set.add(id, (words, row), NOTHING, false, self.vocabulary.known())?;
         let mut found = vec![];
         for path in paths {
-            let bind = self.transforms.set.binds.acquire(path);
+            let bind = self.set.binds.acquire(path);
             if self.columns.len() <= bind as usize {
                 self.columns.resize(bind as usize + 1, None);
             }
@@ -119,14 +113,7 @@ impl Stream {
 
     /// The block's columns stay: others may have them, and messages in the state do.
     pub fn remove(&mut self, id: BlockIx) {
-        self.transforms.set.remove(id);
-        if let Some(pattern) = self.patterns.remove(&id) {
-            let words = pattern.words.clone();
-            drop(pattern);
-            if Arc::strong_count(&words) == 2 {
-                self.words.remove(&words);
-            }
-        }
+        self.set.remove(id);
     }
 
     /// Values of the column are compared from now on.
@@ -139,14 +126,13 @@ impl Stream {
         &mut self,
         xml: &[u8],
         limits: &Limits,
-        blocks: &[Option<Block>],
         values: &mut Values,
         out: &mut Witness,
     ) -> Result<(), XmlError> {
         out.blocks.clear();
         out.cells.clear();
-        let Stream { transforms, columns, reader, nodes, runner, scratch, patterns, .. } = self;
-        read(reader, nodes, transforms, xml, limits, |message| {
+        let Stream { vocabulary, set, columns, reader, nodes, runner, scratch } = self;
+        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
             let Witness { blocks: matched, cells } = out;
             let mut cell = |column: &Column, node: NodeIx| {
                 let value = match column.joined {
@@ -155,34 +141,16 @@ impl Stream {
                 };
                 cells.push(Cell { column: column.id, node, value });
             };
-            match runner.run(&transforms.set, message, |plan, _, _, _| {
-                matched.extend_from_slice(&transforms.set.plan(plan).subs);
-            }) {
-                Err(Refused::TooDeep) => {}
-                Ok(()) if matched.is_empty() => return Ok(()),
-                Ok(()) => {
-                    for node in 0..message.nodes.len() as NodeIx {
-                        for &bind in runner.binds_at(node) {
-                            if let Some(Some(column)) = columns.get(bind as usize) {
-                                cell(column, node);
-                            }
-                        }
+            runner.run(set, message, |plan, _, _, _| matched.extend_from_slice(&set.plan(plan).subs))?;
+            if matched.is_empty() {
+                return Ok(());
+            }
+            for node in 0..message.nodes.len() as NodeIx {
+                for &bind in runner.binds_at(node) {
+                    if let Some(Some(column)) = columns.get(bind as usize) {
+                        cell(column, node);
                     }
-                    return Ok(());
                 }
-                refused => return refused,
-            }
-            let mut deep = Deep::new(message);
-            for (&id, pattern) in &*patterns {
-                let Some(block) = blocks[id as usize].as_ref() else { continue };
-                // with all bindings: what is too much to bind is refused now, and not when it has been taken in
-                if !deep.bindings(pattern, &block.variables)?.roots.is_empty() {
-                    matched.push(id);
-                }
-            }
-            let found = columns.iter().enumerate().filter_map(|(bind, c)| Some((bind as PathIx, c.as_ref()?)));
-            for (bind, column) in found.filter(|_| !matched.is_empty()) {
-                deep.column(transforms.set.binds.get(bind))?.into_iter().for_each(|node| cell(column, node));
             }
             Ok(())
         })?;
@@ -198,11 +166,11 @@ impl Stream {
         limits: &Limits,
         blocks: &[Option<Block>],
     ) -> Result<Vec<(BlockIx, Bindings)>, XmlError> {
-        let Stream { transforms, reader, nodes, runner, patterns, .. } = self;
+        let Stream { vocabulary, set, reader, nodes, runner, .. } = self;
         let mut out: Vec<(BlockIx, Bindings)> = vec![];
-        read(reader, nodes, transforms, xml, limits, |message| {
-            let done = runner.run(&transforms.set, message, |plan, returns, bound, lists| {
-                for &id in &transforms.set.plan(plan).subs {
+        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
+            runner.run(set, message, |plan, returns, bound, lists| {
+                for &id in &set.plan(plan).subs {
                     let Some(block) = blocks[id as usize].as_ref() else { continue };
                     let mut found: Vec<Vec<NodeIx>> = vec![bound.to_vec()];
                     let mut edges = vec![];
@@ -219,19 +187,7 @@ impl Stream {
                     }
                     out.push((id, Bindings { roots: bound.to_vec(), edges }));
                 }
-            });
-            if done != Err(Refused::TooDeep) {
-                return done;
-            }
-            let mut deep = Deep::new(message);
-            for (&id, pattern) in &*patterns {
-                let Some(block) = blocks[id as usize].as_ref() else { continue };
-                let bindings = deep.bindings(pattern, &block.variables)?;
-                if !bindings.roots.is_empty() {
-                    out.push((id, bindings));
-                }
-            }
-            Ok(())
+            })
         })?;
         out.sort_by_key(|b| b.0);
         Ok(out)
@@ -239,9 +195,9 @@ impl Stream {
 
     /// The string-values of nodes of a message.
     pub fn values(&mut self, xml: &[u8], limits: &Limits, of: &[NodeIx]) -> Result<Vec<Vec<u8>>, XmlError> {
-        let Stream { transforms, reader, nodes, scratch, .. } = self;
+        let Stream { vocabulary, reader, nodes, scratch, .. } = self;
         let mut out = vec![];
-        read(reader, nodes, transforms, xml, limits, |message| {
+        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
             out = of.iter().map(|&n| message.nodes.value(message.src, n, scratch).to_vec()).collect();
             Ok(())
         })?;

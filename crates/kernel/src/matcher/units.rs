@@ -137,7 +137,13 @@ impl Matcher {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let mut scratch = vec![];
-        self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units))?;
+        let read = self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units));
+        // a query that fails on one unit may hold on another
+        let failed = &mut self.table.failed;
+        failed.retain(|one| read.is_ok() && !units.seen[one.number as usize]);
+        failed.sort_unstable_by_key(|one| one.number);
+        failed.dedup_by_key(|one| one.number);
+        read?;
         units.found.sort_unstable();
         out.append(&mut units.found);
         Ok(())
@@ -244,7 +250,16 @@ impl<P: PathMatcher> UnitSink<'_, P> {
         paths.begin(&engine.index);
         let (engine, limits, attributes) = (*engine, *limits, *attributes);
         let deliver = Deliver::Matches;
-        let mut sink = MessageSink::<P, true> { engine, table, paths: &mut **paths, limits, attributes, deliver, out };
+        let mut sink = MessageSink::<P, true> {
+            engine,
+            table,
+            paths: &mut **paths,
+            transforms: None,
+            limits,
+            attributes,
+            deliver,
+            out,
+        };
         if let Err(error) = again.reader.read(&again.xml, limits, &mut sink) {
             again.error.get_or_insert(error);
         }
@@ -274,6 +289,10 @@ impl<P: PathMatcher> Sink for UnitSink<'_, P> {
     #[inline(always)]
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         self.message.namespace(uri)
+    }
+
+    fn id_attribute(&mut self, element: &[u8], attribute: &[u8]) {
+        self.message.id_attribute(element, attribute);
     }
 
     fn begin(&mut self, src: &[u8]) {

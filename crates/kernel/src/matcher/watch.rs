@@ -134,7 +134,7 @@ impl Watch {
             let first = match engine.number_of(item) {
                 Number::Paths(first) => first,
                 Number::Bucket(bucket) => engine.store.bucket(bucket).path,
-                Number::Free | Number::Row { .. } | Number::Guard { .. } => continue,
+                Number::Free | Number::Transform | Number::Row { .. } | Number::Guard { .. } => continue,
             };
             for path in engine.paths_from(item, first) {
                 let steps = engine.index.steps(path);

@@ -8,6 +8,7 @@ use super::share::{share, Cut};
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::shapes::select::{Form, SelectionId, Wanted};
+use crate::transform::Output;
 use crate::xml::Limits;
 use hashbrown::HashMap;
 
@@ -31,6 +32,13 @@ pub struct Results {
     pub fragments: Vec<u32>,
     /// Ends of the matches' lists in `fragments`.
     pub fragment_ends: Vec<u32>,
+    /// New messages, one after the other, and where they end.
+    pub payloads: Vec<u8>,
+    pub payload_ends: Vec<u32>,
+    /// By match of the form `Payload`, in their order, the new message.
+    pub payload_of: Vec<u32>,
+    /// Bytes that the matches get of new messages, which some may share.
+    delivered: usize,
 }
 
 impl Results {
@@ -45,14 +53,15 @@ impl Results {
 
     /// Bytes that all of it takes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + 4 * (self.nodes.len() + self.fragments.len()) + 16 * self.forms.len()
+        self.bytes.len() + self.delivered + 4 * (self.nodes.len() + self.fragments.len()) + 16 * self.forms.len()
     }
 
     pub fn truncate(&mut self, matches: usize) {
         fn last(ends: &[u32]) -> usize {
             ends.last().map_or(0, |&e| e as usize)
         }
-        self.forms.truncate(matches);
+        let payloads = self.forms.drain(matches..).filter(|&form| form == Some(Form::Payload)).count();
+        self.payload_of.truncate(self.payload_of.len() - payloads);
         self.cuts.truncate(matches);
         self.node_ends.truncate(matches);
         self.nodes.truncate(last(&self.node_ends));
@@ -100,13 +109,19 @@ struct Selected {
 
 /// A message, and what is asked of it.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    wanted: &'a Wanted,
-    message: Message<'a>,
-    fuel: u32,
-    limits: &'a Limits,
-    numbers: &'a [u32],
+pub(crate) struct Asked<'a> {
+    pub(crate) wanted: &'a Wanted,
+    pub(crate) message: Message<'a>,
+    pub(crate) limits: &'a Limits,
+    /// The subscriptions that the message satisfies.
+    pub(crate) numbers: &'a [u32],
+    /// Those of the numbers that are transforms, each with the number of its new message, and these messages.
+    pub(crate) transforms: &'a [(u32, u32)],
+    pub(crate) made: &'a Output,
 }
+
+/// Returns the nodes of a selection in document order.
+type Select<'a> = &'a mut dyn FnMut(SelectionId) -> Vec<NodeIx>;
 
 impl Asked<'_> {
     fn budget(&self) -> Shares {
@@ -123,13 +138,13 @@ impl Selected {
         self.held = 0;
     }
 
-    fn get(&mut self, asked: Asked<'_>, selection: SelectionId) -> &(Box<[NodeIx]>, bool) {
+    fn get(&mut self, asked: Asked<'_>, select: Select<'_>, selection: SelectionId) -> &(Box<[NodeIx]>, bool) {
         if self.held > SELECTED {
             self.clear();
         }
         let held = &mut self.held;
         self.known.entry(selection).or_insert_with(|| {
-            let mut nodes = asked.wanted.select(selection, asked.message, asked.fuel);
+            let mut nodes = select(selection);
             let found = nodes.len();
             nodes.truncate(asked.limits.max_result_nodes as usize);
             *held += nodes.len();
@@ -140,39 +155,43 @@ impl Selected {
 }
 
 impl Collector {
-    /// Appends the results of the subscriptions that the message satisfies, within its budget.
-    pub fn collect(
-        &mut self,
-        wanted: &Wanted,
-        message: Message<'_>,
-        fuel: u32,
-        limits: &Limits,
-        numbers: &[u32],
-        out: &mut Results,
-    ) {
-        let asked = Asked { wanted, message, fuel, limits, numbers };
+    /// Appends the results of the subscriptions that the message satisfies: what filters select, within its budget, and
+    /// what has been made for transforms.
+    pub(crate) fn collect(&mut self, asked: Asked<'_>, select: Select<'_>, out: &mut Results) {
         let before = out.len();
-        if !self.give(asked, None, out) {
+        if !self.give(asked, select, None, out) {
             out.truncate(before);
-            let shares = self.shares(asked);
-            self.give(asked, Some(shares), out);
+            let shares = self.shares(asked, select);
+            self.give(asked, select, Some(shares), out);
         }
+        let made = asked.made;
+        let from = out.payloads.len() as u32;
+        out.payloads.extend_from_slice(&made.bytes);
+        out.payload_ends.extend(made.ends.iter().map(|end| from + end));
+        out.delivered += made.delivered as usize;
         self.selected.clear();
         self.fragments.clear();
     }
 
     /// Appends what each subscription gets with such shares. Without shares all that it wants: false if that is more than
     /// the budget, and then not all is there.
-    fn give(&mut self, asked: Asked<'_>, shares: Option<Shares>, out: &mut Results) -> bool {
+    fn give(&mut self, asked: Asked<'_>, select: Select<'_>, shares: Option<Shares>, out: &mut Results) -> bool {
         let budget = asked.budget();
         let (all_at_once, shares) = (shares.is_none(), shares.unwrap_or(budget));
         let (results, bytes) = (out.results() as u64, out.bytes.len() as u64);
+        let mut transforms = asked.transforms;
         for &number in asked.numbers {
+            if let Some((&(_, payload), rest)) = transforms.split_first().filter(|(first, _)| first.0 == number) {
+                transforms = rest;
+                out.payload_of.push(out.payload_ends.len() as u32 + payload);
+                out.end(Some(Form::Payload), asked.made.cuts[payload as usize]);
+                continue;
+            }
             let Some((selection, form)) = asked.wanted.of(number) else {
                 out.end(None, None);
                 continue;
             };
-            let (nodes, all) = self.selected.get(asked, selection);
+            let (nodes, all) = self.selected.get(asked, select, selection);
             let fitting = &nodes[..nodes.len().min(shares.results as usize)];
             let mut cut = match () {
                 _ if fitting.len() < nodes.len() => Some(Cut::BudgetResults),
@@ -181,6 +200,7 @@ impl Collector {
             };
             match form {
                 Form::Nodes => out.nodes.extend_from_slice(fitting),
+                Form::Payload => {}
                 Form::Fragments => cut = render(&mut self.fragments, asked, fitting, shares.bytes, out).or(cut),
             }
             out.end(Some(form), cut);
@@ -195,19 +215,19 @@ impl Collector {
 
     /// Divides the budget: first the number of results, then the bytes of those that are left. Nothing is rendered; what
     /// fragments take is bounded from above, so that the bytes given out are never more than the budget.
-    fn shares(&mut self, asked: Asked<'_>) -> Shares {
+    fn shares(&mut self, asked: Asked<'_>, select: Select<'_>) -> Shares {
         let budget = asked.budget();
         let wants = |number: &u32| asked.wanted.of(*number);
         let mut claims = vec![];
         for (selection, _) in asked.numbers.iter().filter_map(wants) {
-            claims.push((self.selected.get(asked, selection).0.len() as u64, 1));
+            claims.push((self.selected.get(asked, select, selection).0.len() as u64, 1));
         }
         let results = share(&mut claims, budget.results).min(budget.results);
         let mut sizes: HashMap<SelectionId, u64> = HashMap::new();
         claims.clear();
         for (selection, _) in asked.numbers.iter().filter_map(wants).filter(|w| w.1 == Form::Fragments) {
             let size = *sizes.entry(selection).or_insert_with(|| {
-                let (nodes, _) = self.selected.get(asked, selection);
+                let (nodes, _) = self.selected.get(asked, select, selection);
                 let most = budget.bytes.min(asked.limits.max_result_bytes as u64);
                 let mut size = 0;
                 for &n in nodes.iter().take(results as usize) {

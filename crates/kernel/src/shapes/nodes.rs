@@ -4,6 +4,15 @@
 use crate::names::{is_attribute, is_element, Sym, COMMENT, INSTRUCTION, NO_SYM, TEXT};
 use crate::values::constants::Constants;
 use crate::xml::{decode_attribute, decode_line_ends, decode_text};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Messages that were read into a table, in this process.
+static BUILT: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how many messages this process has read into a table of nodes.
+pub fn documents_built() -> u64 {
+    BUILT.load(Ordering::Relaxed)
+}
 
 /// Index of a node. 0 is the document.
 pub type NodeIx = u32;
@@ -99,6 +108,7 @@ const NOWHERE: NodeIx = u32::MAX;
 
 impl Nodes {
     pub fn begin(&mut self) {
+        BUILT.fetch_add(1, Ordering::Relaxed);
         self.recs.clear();
         self.coded.clear();
         self.chunks.clear();

@@ -1,10 +1,12 @@
 //! What subscriptions select. A *selector* is the part that all subscriptions of one shape share; with the constants of
-//! a row it is a *selection*, which equal subscriptions share. It is evaluated only for messages that match.
+//! a row it is a *selection*, which equal subscriptions share. It is evaluated only for messages that match. Subscriptions
+//! beyond tree patterns select the nodes of their query.
 
 use super::nodes::NodeIx;
 use super::program::{Counted, Op, Pred, Program, Slot, Twig};
 use super::search::{position_holds, GaveUp, Message, Row, Search};
 use super::shared::Shared;
+use crate::evaluate::QueryId;
 use crate::names::Names;
 use hashbrown::HashMap;
 
@@ -82,10 +84,18 @@ fn part(message: Message<'_>, fuel: u32, row: Row<'_>, guard: &Pred, twig: &Twig
 pub enum Form {
     Nodes,
     Fragments,
+    /// Not selected but made: the new message of a transform.
+    Payload,
 }
 
-/// A selector with its constants.
-pub type SelectionId = u32;
+/// What a subscription selects; equal subscriptions share it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SelectionId {
+    /// What a selector finds, with its constants.
+    Pattern(u32),
+    /// The nodes of a query.
+    Query(QueryId),
+}
 
 struct Selection {
     selector: u32,
@@ -98,8 +108,8 @@ struct Selection {
 pub struct Wanted {
     selectors: Vec<Selector>,
     selections: Vec<Selection>,
-    ids: HashMap<(u32, Box<[u64]>), SelectionId>,
-    free: Vec<SelectionId>,
+    ids: HashMap<(u32, Box<[u64]>), u32>,
+    free: Vec<u32>,
     subs: HashMap<u32, (SelectionId, Form)>,
 }
 
@@ -132,7 +142,7 @@ impl Wanted {
             Some(&id) => id,
             None => {
                 let selection = Selection { selector, row: key.1.clone(), subscriptions: 0 };
-                let id = self.free.pop().unwrap_or(self.selections.len() as SelectionId);
+                let id = self.free.pop().unwrap_or(self.selections.len() as u32);
                 if id as usize == self.selections.len() {
                     self.selections.push(selection);
                 } else {
@@ -143,12 +153,18 @@ impl Wanted {
             }
         };
         self.selections[id as usize].subscriptions += 1;
-        self.subs.insert(sub, (id, form));
+        self.subs.insert(sub, (SelectionId::Pattern(id), form));
         Ok(())
     }
 
+    /// From now on the subscription wants the nodes of a query.
+    pub fn add_query(&mut self, sub: u32, form: Form, query: QueryId) {
+        self.remove(sub);
+        self.subs.insert(sub, (SelectionId::Query(query), form));
+    }
+
     pub fn remove(&mut self, sub: u32) {
-        let Some((id, _)) = self.subs.remove(&sub) else { return };
+        let Some((SelectionId::Pattern(id), _)) = self.subs.remove(&sub) else { return };
         let selection = &mut self.selections[id as usize];
         selection.subscriptions -= 1;
         if selection.subscriptions == 0 {
@@ -161,8 +177,8 @@ impl Wanted {
         self.subs.get(&sub).copied()
     }
 
-    /// The nodes of the message that are selected, in document order.
-    pub fn select(&self, selection: SelectionId, message: Message<'_>, fuel: u32) -> Vec<NodeIx> {
+    /// The nodes of the message that a selector with its constants finds, in document order.
+    pub fn select(&self, selection: u32, message: Message<'_>, fuel: u32) -> Vec<NodeIx> {
         let Selection { selector, row, .. } = &self.selections[selection as usize];
         self.selectors[*selector as usize].nodes(message, fuel, row)
     }

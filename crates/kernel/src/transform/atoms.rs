@@ -1,10 +1,10 @@
 //! Conditions on what a relative path finds, indexed by their constants: a value of a message is looked up once for
 //! all transforms that compare it (broker §5.2, shared selection).
 
-use super::paths::PathIx;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::{Op, Pred, Twig, Value};
 use crate::shapes::search::{Message, Row};
+use crate::tagpaths::PathIx;
 use crate::values::constants::{Constants, StrId};
 use crate::values::number::number;
 use hashbrown::HashMap;

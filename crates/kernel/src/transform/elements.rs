@@ -1,16 +1,17 @@
 //! Elements of a message that is read again, for whoever kept the message and the numbers of its nodes.
 
-use super::engine::{read, Transforms};
+use crate::document::read;
 use crate::names::is_element;
 use crate::output::fragment::{Fragments, Under};
 use crate::shapes::nodes::{NodeIx, Nodes};
+use crate::vocabulary::Vocabulary;
 use crate::xml::{Limits, Reader, XmlError};
 
 #[derive(Default)]
 pub struct Elements {
     reader: Reader,
     nodes: Nodes,
-    nothing: Transforms,
+    nothing: Vocabulary,
     fragments: Fragments,
     bytes: Vec<u8>,
 }
@@ -26,7 +27,7 @@ impl Elements {
         mut each: impl FnMut(Option<&[u8]>),
     ) -> Result<(), XmlError> {
         let (fragments, bytes) = (&mut self.fragments, &mut self.bytes);
-        let done = read(&mut self.reader, &mut self.nodes, &self.nothing, xml, limits, |message| {
+        let done = read(&mut self.reader, &mut self.nodes, self.nothing.parts(), xml, limits, |message| {
             let recs = &message.nodes.recs;
             let element = |n: NodeIx| recs.get(n as usize).is_some_and(|rec| is_element(rec.sym));
             for &n in wanted {

@@ -1,52 +1,19 @@
-//! Transforms in, messages in, new messages out.
+//! A message in, new messages out.
 //!
-//! [`Transforms`] do not change while messages are transformed; what does is in a [`Transformer`], one per thread.
+//! A [`Set`] of transforms does not change while messages are transformed; what does is in a [`Transformer`], one per
+//! thread.
 
+use super::alone::Alone;
 use super::factory::{Factory, Making, Returned, TooLong};
-use super::paths::Refused;
 use super::run::{OfPlan, Runner};
-use super::set::Set;
-use crate::names::{Names, COMMENT, INSTRUCTION};
+use super::set::{PlanIx, Set};
 use crate::output::results::{MOST_BYTES, MOST_NODES};
 use crate::output::share::{share, Cut};
-use crate::shapes::nodes::{NodeIx, Nodes, Place};
+use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
-use crate::values::constants::Constants;
-use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
-
-#[derive(Default)]
-pub struct Transforms {
-    names: Names,
-    constants: Constants,
-    pub set: Set,
-}
-
-impl Transforms {
-    pub fn names_mut(&mut self) -> &mut Names {
-        &mut self.names
-    }
-
-    /// Returns what programs are decoded with: the names, and how many string constants there are.
-    #[cfg(feature = "internals")]
-    pub fn known(&self) -> (&Names, usize) {
-        (&self.names, self.constants.len())
-    }
-
-    /// The number of a string constant, as rows hold it.
-    pub fn string(&mut self, value: &[u8]) -> u32 {
-        self.constants.intern(value)
-    }
-
-    /// Adds a subscription: see `Set::add`.
-    pub fn add(&mut self, sub: u32, words: &[u32], row: &[f64], making: Making) -> Result<(), &'static str> {
-        self.set.add(sub, words, row, making, &self.names, self.constants.len())
-    }
-
-    /// False if there is no such subscription.
-    pub fn remove(&mut self, sub: u32) -> bool {
-        self.set.remove(sub)
-    }
-}
+use crate::tagpaths::TooMuch;
+use crate::xml::Limits;
+use hashbrown::HashSet;
 
 /// New messages, or what they would be made of, as columns.
 #[derive(Default)]
@@ -64,6 +31,17 @@ pub struct Output {
 }
 
 impl Output {
+    pub(crate) fn clear(&mut self) {
+        self.truncate([0; 4]);
+    }
+
+    /// Subscriptions, ascending, each with the number of its message.
+    pub(crate) fn sorted(&self) -> Vec<(u32, u32)> {
+        let mut all: Vec<(u32, u32)> = self.subs.iter().copied().zip(self.payload_of.iter().copied()).collect();
+        all.sort_unstable();
+        all
+    }
+
     fn mark(&self) -> [usize; 4] {
         [self.subs.len(), self.bytes.len(), self.ends.len(), self.delivered as usize]
     }
@@ -111,8 +89,8 @@ pub fn make(
     factory: &mut Factory,
     limits: &Limits,
     out: &mut Output,
-    find: impl FnMut(&mut Found<'_>) -> Result<(), Refused>,
-) -> Result<(), Refused> {
+    find: impl FnMut(&mut Found<'_>) -> Result<(), TooMuch>,
+) -> Result<(), TooMuch> {
     factory.begin();
     let before = out.mark();
     let done = Maker { limits, factory, before, out, shares: Shares::All }.make_all(find);
@@ -137,7 +115,7 @@ impl Maker<'_> {
         (results.min(MOST_NODES as u64), bytes.min(MOST_BYTES as u64))
     }
 
-    fn make_all(&mut self, mut find: impl FnMut(&mut Found<'_>) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn make_all(&mut self, mut find: impl FnMut(&mut Found<'_>) -> Result<(), TooMuch>) -> Result<(), TooMuch> {
         if self.run(&mut find)? {
             return Ok(());
         }
@@ -151,7 +129,7 @@ impl Maker<'_> {
     }
 
     /// Makes what all transforms ask for. False if it became more than the budget: then not all is there.
-    fn run(&mut self, find: &mut impl FnMut(&mut Found<'_>) -> Result<(), Refused>) -> Result<bool, Refused> {
+    fn run(&mut self, find: &mut impl FnMut(&mut Found<'_>) -> Result<(), TooMuch>) -> Result<bool, TooMuch> {
         let mut fits = true;
         find(&mut |subs, making, bound, lists| fits = fits && self.make(subs, making, bound, lists))?;
         Ok(fits)
@@ -197,127 +175,108 @@ impl Maker<'_> {
     }
 }
 
+/// What a thread needs to transform messages.
 #[derive(Default)]
 pub struct Transformer {
-    reader: Reader,
-    nodes: Nodes,
     runner: Runner,
     factory: Factory,
+    /// The message is too much work for all plans at once.
+    alone: bool,
+    /// Plans that have found something, where it matters who has not.
+    served: HashSet<PlanIx>,
+    /// Subscriptions that took too long on the message.
+    failed: Vec<u32>,
 }
 
 impl Transformer {
+    /// Before a message: nothing has failed on it yet.
+    pub fn begin(&mut self) {
+        self.failed.clear();
+    }
+
+    /// Looks at a message, before anything is made of it. True if for that the nodes of each symbol have to be linked.
+    pub fn look(&mut self, set: &Set, message: Message<'_>) -> bool {
+        self.alone = self.runner.scan(set, message).is_err();
+        self.alone || set.uses_links()
+    }
+
     /// Appends what the transforms make of the message, within its budget.
-    pub fn transform(
-        &mut self,
-        transforms: &Transforms,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut Output,
-    ) -> Result<(), XmlError> {
-        let (runner, factory) = (&mut self.runner, &mut self.factory);
-        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            make(factory, limits, out, |found| {
-                runner.run(&transforms.set, message, |id, returns, bound, lists| {
-                    let plan = transforms.set.plan(id);
-                    found(&plan.subs, &plan.making, bound, &mut OfPlan { returns, lists });
-                })
-            })
-        })
+    pub fn transform(&mut self, set: &Set, message: Message<'_>, limits: &Limits, out: &mut Output) {
+        let Transformer { runner, factory, alone, served, failed } = self;
+        // what is found is never refused: a plan that is too much work fails
+        let _ = make(factory, limits, out, |found| {
+            failed.clear();
+            find(runner, *alone, served, failed, set, message, found);
+            Ok(())
+        });
     }
 
     /// Appends the subscriptions that make something of the message.
-    pub fn matches(
-        &mut self,
-        transforms: &Transforms,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut Vec<u32>,
-    ) -> Result<(), XmlError> {
-        let before = out.len();
-        let runner = &mut self.runner;
-        let done = read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |id, _, _, _| out.extend_from_slice(&transforms.set.plan(id).subs))
+    pub fn match_all(&mut self, set: &Set, message: Message<'_>, out: &mut Vec<u32>) {
+        let Transformer { runner, alone, served, failed, .. } = self;
+        find(runner, *alone, served, failed, set, message, &mut |subs, _, _, _| out.extend_from_slice(subs));
+    }
+
+    /// Returns the subscriptions that took too long on the message.
+    pub fn failed(&self) -> &[u32] {
+        &self.failed
+    }
+}
+
+/// Calls `found` for each plan that binds nodes of the message, and for those that want to know that there are none.
+fn find(
+    runner: &mut Runner,
+    alone: bool,
+    served: &mut HashSet<PlanIx>,
+    failed: &mut Vec<u32>,
+    set: &Set,
+    message: Message<'_>,
+    found: &mut Found<'_>,
+) {
+    served.clear();
+    let note_served = set.wanting_empty().next().is_some();
+    if alone {
+        let mut alone = Alone::new(message);
+        for (id, plan) in set.plans() {
+            match alone.plan(plan) {
+                Ok(mut lists) => {
+                    let bound = std::mem::take(&mut lists.bound);
+                    if !bound.is_empty() {
+                        lists.bound.clone_from(&bound);
+                        served.insert(id);
+                        found(&plan.subs, &plan.making, &bound, &mut lists);
+                    }
+                }
+                Err(TooMuch) => {
+                    served.insert(id);
+                    failed.extend_from_slice(&plan.subs);
+                }
+            }
+        }
+    } else {
+        runner.plans(set, message, |id, returns, bound, lists| {
+            let plan = set.plan(id);
+            if note_served {
+                served.insert(id);
+            }
+            found(&plan.subs, &plan.making, bound, &mut OfPlan { returns, lists });
         });
-        if done.is_err() {
-            out.truncate(before);
-        }
-        done
+    }
+    for id in set.wanting_empty().filter(|id| !served.contains(id)) {
+        let plan = set.plan(id);
+        found(&plan.wanting_empty, &plan.making, &[], &mut Nothing(message));
     }
 }
 
-/// Reads a message into the node table and hands it on, whole.
-pub fn read(
-    reader: &mut Reader,
-    nodes: &mut Nodes,
-    transforms: &Transforms,
-    xml: &[u8],
-    limits: &Limits,
-    run: impl FnMut(Message<'_>) -> Result<(), Refused>,
-) -> Result<(), XmlError> {
-    let mut sink = TableSink { transforms, nodes, run, done: Ok(()) };
-    reader.read(xml, limits, &mut sink)?;
-    sink.done.map_err(|refused| XmlError {
-        code: refused.code(),
-        message: refused.text().into(),
-        line: 1,
-        column: 1,
-        offset: 0,
-    })
-}
+/// What is returned where nothing is bound.
+struct Nothing<'a>(Message<'a>);
 
-/// Fills the node table, and hands the whole message on.
-struct TableSink<'a, F> {
-    transforms: &'a Transforms,
-    nodes: &'a mut Nodes,
-    run: F,
-    done: Result<(), Refused>,
-}
-
-impl<F: FnMut(Message<'_>) -> Result<(), Refused>> Sink for TableSink<'_, F> {
-    fn namespace(&mut self, uri: &[u8]) -> NsId {
-        self.transforms.names.namespace(uri)
+impl<'a> Returned<'a> for Nothing<'a> {
+    fn nodes<'s>(&'s mut self, _r: u32, _bound: &'s NodeIx) -> &'s [NodeIx] {
+        &[]
     }
 
-    fn begin(&mut self, _src: &[u8]) {
-        self.nodes.begin();
-    }
-
-    #[inline]
-    fn start(&mut self, tag: &Tag<'_>) {
-        let names = &self.transforms.names;
-        self.nodes.open(names.symbol(false, tag.ns, tag.local()), tag.start);
-        if tag.declares {
-            self.nodes.declares();
-        }
-        for a in tag.attrs {
-            let sym = names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
-            let place = Place { start: a.name, end: a.value_end + 1 };
-            self.nodes.leaf(sym, (a.value, a.value_end), place, a.plain);
-        }
-    }
-
-    #[inline]
-    fn end(&mut self, _src: &[u8], _at: u32, past: u32) {
-        self.nodes.close(past);
-    }
-
-    #[inline]
-    fn text(&mut self, text: &Text<'_>) {
-        self.nodes.text(text.start, text.end, text.plain, text.cdata);
-    }
-
-    fn comment(&mut self, src: &[u8], start: u32, end: u32) {
-        self.nodes.markup(COMMENT, src, Place { start, end });
-    }
-
-    fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
-        self.nodes.markup(INSTRUCTION, src, Place { start, end });
-    }
-
-    fn finish(&mut self, src: &[u8]) {
-        self.nodes.finish();
-        let Transforms { names, constants, .. } = self.transforms;
-        self.nodes.link(names.bound());
-        self.done = (self.run)(Message { src, nodes: self.nodes, names, constants });
+    fn message(&self) -> Message<'a> {
+        self.0
     }
 }

@@ -109,6 +109,21 @@ impl Expr {
 }
 
 impl Template {
+    /// Appends what is made where there are no groups: an element around nothing but them is an empty-element tag.
+    fn empty(&self, out: &mut Text<'_>) -> Result<(), TooLong> {
+        let tags = |markup: &[u8]| markup.iter().filter(|&&b| b == b'<').count();
+        match self.before.split_last() {
+            Some((b'>', before)) if tags(before) == 1 && tags(&self.after) == 1 && self.after.starts_with(b"</") => {
+                out.put(before)?;
+                out.put(b"/>")
+            }
+            _ => {
+                out.put(&self.before)?;
+                out.put(&self.after)
+            }
+        }
+    }
+
     fn fits(&self, returns: usize) -> bool {
         let returns = returns as u32;
         self.pieces.iter().all(|p| match p {
@@ -187,6 +202,9 @@ impl Factory {
         most: usize,
         out: &mut Text<'_>,
     ) -> Result<(), TooLong> {
+        if bound.is_empty() {
+            return making.template.empty(out);
+        }
         out.put(&making.template.before)?;
         self.after_item = false;
         let ordered;

@@ -1,8 +1,8 @@
 //! The nodes of return paths, grouped by the ancestor they are asked for (broker §5.2, shared group-by). A path's groups
 //! are made when the first transform of a message asks for one.
 
-use super::paths::PathIx;
 use crate::shapes::nodes::NodeIx;
+use crate::tagpaths::{bits, Hit, PathIx};
 
 /// Per message and thread.
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub struct Groups {
 struct OfPath {
     hit: u32,
     grouped: u32,
-    /// Nodes that the path leads to, in document order, each with the depths of the ancestors it does so from.
-    hits: Vec<(NodeIx, u64)>,
+    /// Nodes that the path leads to, in document order, each with the depths of the ancestors it does so from (see `Hit`).
+    hits: Vec<(NodeIx, u32, u64)>,
     /// By place of the ancestor the end of its group in `nodes`; a place's group begins where the last one ends.
     ends: Vec<u32>,
     nodes: Vec<NodeIx>,
@@ -35,13 +35,13 @@ impl Groups {
     }
 
     #[inline]
-    pub fn hit(&mut self, path: PathIx, node: NodeIx, ancestors: u64) {
-        let of = &mut self.paths[path as usize];
+    pub fn hit(&mut self, node: NodeIx, hit: Hit) {
+        let of = &mut self.paths[hit.path as usize];
         if of.hit != self.stamp {
             of.hit = self.stamp;
             of.hits.clear();
         }
-        of.hits.push((node, ancestors));
+        of.hits.push((node, hit.base, hit.mask));
     }
 
     /// The group of the ancestor at a place. `chain(node)` gives the places of a node's ancestors by depth.
@@ -64,12 +64,9 @@ impl OfPath {
     fn group(&mut self, places: usize, counts: &mut Vec<u32>, ancestor: impl Fn(NodeIx, u32) -> u32) {
         counts.clear();
         counts.resize(places, 0);
-        let each = |hits: &[(NodeIx, u64)], f: &mut dyn FnMut(u32, NodeIx)| {
-            for &(node, mut mask) in hits {
-                while mask != 0 {
-                    f(ancestor(node, mask.trailing_zeros()), node);
-                    mask &= mask - 1;
-                }
+        let each = |hits: &[(NodeIx, u32, u64)], f: &mut dyn FnMut(u32, NodeIx)| {
+            for &(node, base, mask) in hits {
+                bits(mask).for_each(|bit| f(ancestor(node, base + bit), node));
             }
         };
         let mut total = 0;

@@ -3,12 +3,12 @@
 use super::atoms::{AtomIx, NodeValue};
 use super::factory::Returned;
 use super::groups::Groups;
-use super::paths::{Leads, PathIx, Refused, TagTree, MAX_DEPTH};
 use super::set::{Binding, Code, Cond, Generic, Led, PlanIx, Return, Set};
 use crate::names::is_element;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::search::Message;
 use crate::shapes::shared::Shared;
+use crate::tagpaths::{bits, Hit, Leads, PathIx, TagPaths, TooMuch};
 use hashbrown::HashMap;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const MAX_FOUND: usize = 1 << 22;
 
 #[derive(Default)]
 pub struct Runner {
-    tag_paths: TagTree<Leads>,
+    tag_paths: TagPaths<Leads>,
     /// By node its tag path, and its place among the elements (the document has place 0).
     tag_of: Vec<u32>,
     place: Vec<u32>,
@@ -65,9 +65,20 @@ impl Runner {
         &mut self,
         set: &Set,
         message: Message<'_>,
-        mut found: impl FnMut(PlanIx, &[Code], &[NodeIx], &mut Lists<'_>),
-    ) -> Result<(), Refused> {
+        found: impl FnMut(PlanIx, &[Code], &[NodeIx], &mut Lists<'_>),
+    ) -> Result<(), TooMuch> {
         self.scan(set, message)?;
+        self.plans(set, message, found);
+        Ok(())
+    }
+
+    /// As `run`, of the message that was scanned last.
+    pub fn plans(
+        &mut self,
+        set: &Set,
+        message: Message<'_>,
+        mut found: impl FnMut(PlanIx, &[Code], &[NodeIx], &mut Lists<'_>),
+    ) {
         let mut bound = vec![];
         for i in 0..self.met.len() {
             let classes = set.led_to_by_atom(self.met[i]);
@@ -92,7 +103,6 @@ impl Runner {
             }
         }
         self.binds = binds;
-        Ok(())
     }
 
     /// The binding paths that lead to a node of the message that was run last.
@@ -101,11 +111,12 @@ impl Runner {
     }
 
     /// Tag paths, conditions that hold and nodes of return paths, in one pass over the nodes.
-    fn scan(&mut self, set: &Set, message: Message<'_>) -> Result<(), Refused> {
+    pub fn scan(&mut self, set: &Set, message: Message<'_>) -> Result<(), TooMuch> {
         self.begin(set);
         let nodes = message.nodes;
-        let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
-        let mut live = [0u64; MAX_DEPTH + 1];
+        // by depth the node on the way to this one, and a bit for whether somebody asks for what is below it
+        let mut ancestors: Vec<NodeIx> = vec![0; 64];
+        let mut live = vec![0u64];
         let everywhere = set.filters_ancestors();
         let document = self.tag_paths.document(
             |leads| leads.is_known(&set.rels, &set.binds),
@@ -136,23 +147,28 @@ impl Runner {
             });
             let t = self.tag_paths.get(tag);
             let depth = t.depth as usize;
+            if depth == ancestors.len() {
+                ancestors.resize(depth + 64, 0);
+                live.push(0);
+            }
             ancestors[depth] = n as NodeIx;
             // nobody asks for conditions or groups of nodes that no path binds
             let wanted = everywhere || !t.known.bound.is_empty();
-            live[depth] = live[depth - 1] | (wanted as u64) << depth;
+            let (word, bit) = (&mut live[depth / 64], depth % 64);
+            *word = *word & !(1 << bit) | (wanted as u64) << bit;
             for &bind in &t.known.bound {
                 if !set.led_to_by_bind(bind).is_empty() {
                     self.binds.push((bind, n as NodeIx));
                 }
             }
             let mut value = NodeValue::new(message, n as NodeIx, &mut self.value);
-            for &(rel, mask) in &t.known.hits {
-                let mask = mask & live[depth];
+            for &Hit { path: rel, base, mask } in &t.known.hits {
+                let mask = mask & live[base as usize / 64];
                 if mask == 0 {
                     continue;
                 }
                 if set.is_returned(rel) {
-                    self.groups.hit(rel, n as NodeIx, mask);
+                    self.groups.hit(n as NodeIx, Hit { path: rel, base, mask });
                     noted += mask.count_ones() as usize;
                 }
                 if !set.atoms.test(rel) {
@@ -165,16 +181,14 @@ impl Runner {
                         *head = Head { stamp, ..Head::NONE };
                         met.push(atom);
                     }
-                    let mut rest = mask;
-                    while rest != 0 {
-                        notes.push((ancestors[rest.trailing_zeros() as usize], head.last));
+                    for bit in bits(mask) {
+                        notes.push((ancestors[(base + bit) as usize], head.last));
                         head.last = notes.len() as u32 - 1;
-                        rest &= rest - 1;
                     }
                 });
             }
             if noted + self.notes.len() > MAX_NOTES {
-                return Err(Refused::TooMuch);
+                return Err(TooMuch);
             }
         }
         Ok(())
@@ -278,28 +292,18 @@ impl Runner {
     fn passes_filters(&mut self, set: &Set, message: Message<'_>, binding: &Binding, node: NodeIx) -> bool {
         let tag = self.tag_of[node as usize];
         let depth = self.tag_paths.get(tag).depth as usize;
-        let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
+        let mut ancestors = vec![0 as NodeIx; depth + 1];
         let mut at = node;
         for d in (0..=depth).rev() {
             ancestors[d] = at;
             at = message.nodes.recs[at as usize].parent;
         }
         let tags = self.tag_paths.tags(tag).to_vec();
-        let filter = |step: usize, mask: u64| {
-            let mut kept = mask;
-            for &(_, cond) in binding.filters.iter().filter(|f| f.0 as usize == step) {
-                let mut rest = kept;
-                while rest != 0 {
-                    let d = rest.trailing_zeros();
-                    rest &= rest - 1;
-                    if !self.holds(set, message, cond, ancestors[d as usize]) {
-                        kept &= !(1 << d);
-                    }
-                }
-            }
-            kept
+        let filter = |step: usize, depth: usize| {
+            let mut filters = binding.filters.iter().filter(|f| f.0 as usize == step);
+            filters.all(|&(_, cond)| self.holds(set, message, cond, ancestors[depth]))
         };
-        set.binds.get(binding.path).contexts(&tags, message.names, filter) & 1 != 0
+        set.binds.get(binding.path).contexts(&tags, message.names, filter).has_document()
     }
 
     fn give(

@@ -4,11 +4,12 @@
 
 use super::atoms::{AtomIx, Atoms, Condition};
 use super::factory::Making;
-use super::paths::{LinearPath, PathIx, PathSet};
 use super::shared::{constants_of, key, Shared};
 use crate::names::Names;
 use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
-use hashbrown::HashMap;
+use crate::tagpaths::{LinearPath, PathIx, PathSet};
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
 
 pub type PlanIx = u32;
 type ClassIx = u32;
@@ -121,18 +122,31 @@ pub struct Plan {
     pub returns: Box<[Return]>,
     pub making: Making,
     pub subs: Vec<u32>,
+    /// Those of the subscriptions that want to know if nothing is bound.
+    pub wanting_empty: Vec<u32>,
+    /// The program that all of this was made of, with the constants of its slots, and the code of `making`.
+    pub words: Arc<[u32]>,
+    pub row: Box<[u64]>,
+    pub code: Box<[u8]>,
+}
+
+impl Plan {
+    /// What the constants of the program are.
+    pub fn slots(&self, names: &Names) -> Vec<Slot> {
+        Program::decode(&self.words, names).map_or(vec![], |program| program.slots)
+    }
 }
 
 /// A transform but for its template, as its program says.
-struct Spec {
-    binding: Twig,
-    conditions: Vec<Pred>,
-    returns: Vec<Twig>,
+pub struct Spec {
+    pub binding: Twig,
+    pub conditions: Vec<Pred>,
+    pub returns: Vec<Twig>,
 }
 
 impl Spec {
     /// Encoded as the program (exists binding `and` (conditions) `and` (`or` of exists return)).
-    fn decode(words: &[u32], names: &Names) -> Result<(Spec, Vec<Slot>), &'static str> {
+    pub fn decode(words: &[u32], names: &Names) -> Result<(Spec, Vec<Slot>), &'static str> {
         const WRONG: &str = "not the program of a transform";
         let Program { pred, slots } = Program::decode(words, names)?;
         let Pred::And(parts) = pred else { return Err(WRONG) };
@@ -168,6 +182,10 @@ pub struct Set {
     /// Bindings with filters on steps before the last.
     filtering: usize,
     of_sub: HashMap<u32, PlanIx>,
+    /// The programs of plans: those that differ in constants or templates only have the same.
+    words: HashSet<Arc<[u32]>>,
+    /// Plans with subscriptions that want to know if nothing is bound.
+    wanting_empty: Vec<PlanIx>,
 }
 
 impl Set {
@@ -185,15 +203,15 @@ impl Set {
         [self.plans.len(), self.classes.len(), self.bindings.len(), self.rels.len()]
     }
 
-    /// Adds a subscription: its program with the constants of the slots, and what is made of the groups.
+    /// Adds a subscription: its program with the constants of the slots, and the code of what is made of the groups. With
+    /// `deliver_empty` that is made also where there are none.
     pub fn add(
         &mut self,
         sub: u32,
-        words: &[u32],
-        row: &[f64],
-        making: Making,
-        names: &Names,
-        strings: usize,
+        (words, row): (&[u32], &[f64]),
+        code: &[u8],
+        deliver_empty: bool,
+        (names, strings): (&Names, usize),
     ) -> Result<(), &'static str> {
         let (spec, slots) = Spec::decode(words, names)?;
         if slots.len() != row.len() {
@@ -203,6 +221,7 @@ impl Set {
         if slots.iter().zip(&row).any(|(s, &x)| *s == Slot::Str && x >= strings as u64) {
             return Err("a string that is not known");
         }
+        let making = Making::decode(code)?;
         if !making.fits(spec.returns.len()) {
             return Err("a template that asks for what is not returned");
         }
@@ -211,29 +230,68 @@ impl Set {
         }
         let class = self.acquire_class(&spec, &row);
         let returns: Box<[Return]> = spec.returns.iter().map(|twig| self.acquire_return(twig, &row)).collect();
-        let known_as = key(&(class, &returns, &making));
-        let make = || Plan { class, returns: returns.clone(), making, subs: vec![] };
-        let (plan, fresh) = self.plans.acquire(&known_as, make);
+        let known_as = key(&(class, &returns, code));
+        let shared = &mut self.words;
+        let make = || Plan {
+            class,
+            returns: returns.clone(),
+            making,
+            subs: vec![],
+            wanting_empty: vec![],
+            words: shared.get_or_insert_with(words, |words| words.into()).clone(),
+            row: row.into(),
+            code: code.into(),
+        };
+        let (id, fresh) = self.plans.acquire(&known_as, make);
         if fresh {
-            self.given[class as usize].push(plan, &returns);
+            self.given[class as usize].push(id, &returns);
         } else {
             // the plan there is has these already
             self.release_class(class);
             returns.iter().for_each(|&r| self.release_return(r));
         }
-        self.plans.get_mut(plan).subs.push(sub);
-        self.of_sub.insert(sub, plan);
+        self.enter(sub, id, deliver_empty);
         Ok(())
+    }
+
+    /// Adds a subscription that differs from one that is there in its number at most, and in `deliver_empty`.
+    pub fn add_like(&mut self, other: u32, sub: u32, deliver_empty: bool) {
+        let id = self.of_sub[&other];
+        self.plans.acquire_again(id);
+        self.enter(sub, id, deliver_empty);
+    }
+
+    fn enter(&mut self, sub: u32, id: PlanIx, deliver_empty: bool) {
+        let plan = self.plans.get_mut(id);
+        plan.subs.push(sub);
+        if deliver_empty {
+            if plan.wanting_empty.is_empty() {
+                self.wanting_empty.push(id);
+            }
+            plan.wanting_empty.push(sub);
+        }
+        self.of_sub.insert(sub, id);
     }
 
     /// False if there is no such subscription.
     pub fn remove(&mut self, sub: u32) -> bool {
         let Some(id) = self.of_sub.remove(&sub) else { return false };
-        self.plans.get_mut(id).subs.retain(|&s| s != sub);
+        let plan = self.plans.get_mut(id);
+        plan.subs.retain(|&s| s != sub);
+        if plan.wanting_empty.contains(&sub) {
+            plan.wanting_empty.retain(|&s| s != sub);
+            if plan.wanting_empty.is_empty() {
+                self.wanting_empty.retain(|&plan| plan != id);
+            }
+        }
         if let Some(plan) = self.plans.release(id) {
             self.given[plan.class as usize].remove(id);
             self.release_class(plan.class);
             plan.returns.iter().for_each(|&r| self.release_return(r));
+            // one in the plan, one among all
+            if Arc::strong_count(&plan.words) == 2 {
+                self.words.remove(&plan.words);
+            }
         }
         true
     }
@@ -391,6 +449,25 @@ impl Set {
 
     pub fn plan(&self, id: PlanIx) -> &Plan {
         self.plans.get(id)
+    }
+
+    /// All plans.
+    pub fn plans(&self) -> impl Iterator<Item = (PlanIx, &Plan)> {
+        self.plans.iter()
+    }
+
+    /// The plans with subscriptions that want to know if nothing is bound.
+    pub fn wanting_empty(&self) -> impl Iterator<Item = PlanIx> + '_ {
+        self.wanting_empty.iter().copied()
+    }
+
+    /// Evaluation needs the nodes of each symbol linked (`Nodes::link`).
+    pub fn uses_links(&self) -> bool {
+        self.generics.len() + self.twigs.len() > 0
+    }
+
+    pub fn contains(&self, sub: u32) -> bool {
+        self.of_sub.contains_key(&sub)
     }
 
     pub fn class(&self, id: ClassIx) -> &Class {

@@ -59,6 +59,11 @@ impl<T> Shared<T> {
         (id, true)
     }
 
+    /// One more uses a thing that is there.
+    pub fn acquire_again(&mut self, id: u32) {
+        self.users[id as usize] += 1;
+    }
+
     /// The thing itself, if nobody uses it any more.
     pub fn release(&mut self, id: u32) -> Option<T> {
         self.users[id as usize] -= 1;
@@ -87,14 +92,17 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// The things with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.items).filter_map(|(id, item)| Some((id, item.as_ref()?)))
+    }
+}
+
 #[cfg(feature = "internals")]
 impl<T> Shared<T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.iter().flatten()
     }
 
     /// Numbers are below this.

@@ -26,6 +26,10 @@ pub struct Limits {
     pub max_message_results: u32,
     /// Bytes of the results that all subscriptions together may get of one message; likewise.
     pub max_message_result_bytes: u32,
+    /// Steps that the evaluation of one query beyond tree patterns may take on one message: see `evaluate::Budget`.
+    pub max_query_steps: u64,
+    /// Bytes of strings and kept results that it may take; likewise.
+    pub max_query_bytes: u64,
 }
 
 /// Expansions up to this size are not held against `max_amplification`: a short message with one long entity
@@ -49,6 +53,9 @@ impl Default for Limits {
             max_result_bytes: 16 << 20,
             max_message_results: 200_000,
             max_message_result_bytes: 64 << 20,
+            // Enough for joins within a message of some thousand repeated elements; exhausted in less than 0.2 s.
+            max_query_steps: 20_000_000,
+            max_query_bytes: 64 << 20,
         }
     }
 }

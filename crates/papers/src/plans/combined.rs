@@ -7,7 +7,7 @@ use super::set::Set;
 use super::sharing::{Input, Joined, Lists, SelIx, Sharing};
 use super::streams::Streams;
 use std::ops::Range;
-use twigcast_kernel::internals::{Message, NodeIx, NodeValue, Refused, Returned, Search, StrId};
+use twigcast_kernel::internals::{Message, NodeIx, NodeValue, Returned, Search, StrId, TooMuch};
 
 /// Nodes noted for selections that one message may cause.
 const MAX_NOTES: usize = 1 << 26;
@@ -76,14 +76,14 @@ impl Combined {
         checks: &mut Checks,
         profile: &mut Profile,
         found: &mut Found<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TooMuch> {
         let sharing = &over.set.sharing;
         self.begin(sharing, over.message.nodes.len());
         let before = profile.enter(Kind::Selection, 0);
         for input in sharing.inputs() {
             self.select(over, input, checks, profile);
             if self.notes.len() > MAX_NOTES {
-                return Err(Refused::TooMuch);
+                return Err(TooMuch);
             }
         }
         profile.leave(before);

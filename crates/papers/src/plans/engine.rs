@@ -7,14 +7,14 @@ use super::profile::Profile;
 use super::run::Runner;
 use super::set::Set;
 use twigcast_kernel::internals::{make, read, Factory, Nodes};
-use twigcast_kernel::transform::{Making, Output, Transforms};
+use twigcast_kernel::transform::{Making, Output};
 use twigcast_kernel::xml::{Limits, Reader, XmlError};
+use twigcast_kernel::Vocabulary;
 
 /// The plans of all subscriptions.
 #[derive(Default)]
 pub struct Plans {
-    /// Holds the names and constants, and no transforms.
-    pub vocabulary: Transforms,
+    pub vocabulary: Vocabulary,
     pub set: Set,
 }
 
@@ -51,7 +51,7 @@ impl Executor {
     /// Appends what the plans make of the message, within its budget.
     pub fn transform(&mut self, plans: &Plans, xml: &[u8], limits: &Limits, out: &mut Output) -> Result<(), XmlError> {
         let (runner, factory) = (&mut self.runner, &mut self.factory);
-        read(&mut self.reader, &mut self.nodes, &plans.vocabulary, xml, limits, |message| {
+        read(&mut self.reader, &mut self.nodes, plans.vocabulary.parts(), xml, limits, |message| {
             make(factory, limits, out, |found| {
                 runner.run(&plans.set, message, &mut |whom, bound, lists| found(whom.subs, whom.making, bound, lists))
             })
@@ -62,7 +62,7 @@ impl Executor {
     pub fn matches(&mut self, plans: &Plans, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
         let before = out.len();
         let runner = &mut self.runner;
-        let done = read(&mut self.reader, &mut self.nodes, &plans.vocabulary, xml, limits, |message| {
+        let done = read(&mut self.reader, &mut self.nodes, plans.vocabulary.parts(), xml, limits, |message| {
             runner.run(&plans.set, message, &mut |whom, _, _| out.extend_from_slice(whom.subs))
         });
         if done.is_err() {
@@ -74,14 +74,14 @@ impl Executor {
     /// Appends the groups that new messages would be made of.
     pub fn groups(&mut self, plans: &Plans, xml: &[u8], limits: &Limits, out: &mut Groups) -> Result<(), XmlError> {
         let runner = &mut self.runner;
-        read(&mut self.reader, &mut self.nodes, &plans.vocabulary, xml, limits, |message| {
+        read(&mut self.reader, &mut self.nodes, plans.vocabulary.parts(), xml, limits, |message| {
             runner.run(&plans.set, message, &mut |whom, bound, lists| out.add(whom.returns, bound, lists))
         })
     }
 
     /// Only reads the message, for comparison.
     pub fn read(&mut self, plans: &Plans, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
-        read(&mut self.reader, &mut self.nodes, &plans.vocabulary, xml, limits, |_| Ok(()))
+        read(&mut self.reader, &mut self.nodes, plans.vocabulary.parts(), xml, limits, |_| Ok(()))
     }
 
     /// What operators cost; counts from when it is switched on.

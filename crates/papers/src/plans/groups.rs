@@ -1,8 +1,8 @@
 //! The groupSequence-listSequence format (broker §2.2) as columns: what plans find, before messages are made of it.
 
 use twigcast_kernel::internals::{read, NodeIx, Nodes, OfPlan, Returned, TransformRunner};
-use twigcast_kernel::transform::Transforms;
 use twigcast_kernel::xml::{Limits, Reader, XmlError};
+use twigcast_kernel::Engine;
 
 /// Per plan its groups; per group the bound node and a list of nodes for each return path.
 #[derive(Default)]
@@ -46,23 +46,18 @@ pub struct KernelGroups {
 
 impl KernelGroups {
     /// Appends the groups that new messages would be made of.
-    pub fn find(
-        &mut self,
-        transforms: &Transforms,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut Groups,
-    ) -> Result<(), XmlError> {
+    pub fn find(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Groups) -> Result<(), XmlError> {
         let runner = &mut self.runner;
-        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |message| {
-            runner.run(&transforms.set, message, |_, returns, bound, lists| {
+        let (vocabulary, set) = engine.transforms();
+        read(&mut self.reader, &mut self.nodes, vocabulary, xml, limits, |message| {
+            runner.run(set, message, |_, returns, bound, lists| {
                 out.add(returns.len(), bound, &mut OfPlan { returns, lists });
             })
         })
     }
 
     /// Only reads the message, for comparison.
-    pub fn read(&mut self, transforms: &Transforms, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
-        read(&mut self.reader, &mut self.nodes, transforms, xml, limits, |_| Ok(()))
+    pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
+        read(&mut self.reader, &mut self.nodes, engine.transforms().0, xml, limits, |_| Ok(()))
     }
 }

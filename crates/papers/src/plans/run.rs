@@ -6,7 +6,7 @@ use super::profile::{Kind, Profile};
 use super::set::Set;
 use super::single::{Made, Run, Scratch};
 use super::streams::Streams;
-use twigcast_kernel::internals::{Making, Message, NodeIx, Refused, Returned};
+use twigcast_kernel::internals::{Making, Message, NodeIx, Returned, TooMuch};
 
 #[derive(Default)]
 pub struct Runner {
@@ -29,7 +29,7 @@ pub struct For<'a> {
 pub type Found<'f> = dyn FnMut(For<'_>, &[NodeIx], &mut dyn Returned<'_>) + 'f;
 
 impl Runner {
-    pub fn run(&mut self, set: &Set, message: Message<'_>, found: &mut Found<'_>) -> Result<(), Refused> {
+    pub fn run(&mut self, set: &Set, message: Message<'_>, found: &mut Found<'_>) -> Result<(), TooMuch> {
         if set.is_empty() {
             return Ok(());
         }

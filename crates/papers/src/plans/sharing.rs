@@ -362,7 +362,7 @@ impl Sharing {
     }
 
     pub fn inputs(&self) -> impl Iterator<Item = &Input> {
-        self.inputs.iter()
+        self.inputs.iter().map(|(_, input)| input)
     }
 
     pub fn sel(&self, id: SelIx) -> &Sel {

@@ -6,7 +6,7 @@ use super::profile::{Kind, Profile};
 use super::set::{Resolved, Terms};
 use super::streams::{Streams, Tuples};
 use hashbrown::HashSet;
-use twigcast_kernel::internals::{Message, NodeIx, PathIx, Refused, Returned};
+use twigcast_kernel::internals::{Message, NodeIx, PathIx, Returned, TooMuch};
 
 /// Tuples that the plans of one message may take in all.
 const MAX_WORK: usize = 1 << 32;
@@ -100,7 +100,7 @@ pub struct Run<'a, 'm> {
 
 impl Run<'_, '_> {
     /// Fills the groups.
-    pub fn plan(&mut self, plan: &Resolved) -> Result<(), Refused> {
+    pub fn plan(&mut self, plan: &Resolved) -> Result<(), TooMuch> {
         let mut groups = std::mem::take(&mut self.scratch.groups);
         groups.bound.clear();
         groups.ends.clear();
@@ -116,7 +116,7 @@ impl Run<'_, '_> {
     }
 
     /// The nodes that a left plan binds.
-    fn bind(&mut self, op: &Op, field: u32, bound: &mut Vec<NodeIx>) -> Result<(), Refused> {
+    fn bind(&mut self, op: &Op, field: u32, bound: &mut Vec<NodeIx>) -> Result<(), TooMuch> {
         let mut list = self.list();
         let path = self.tuples(op, &mut list)?;
         let stream = self.streams.get(path);
@@ -125,7 +125,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn return_select(&mut self, op: &Op, field: u32, twigs: &[u32], groups: &mut Groups) -> Result<(), Refused> {
+    fn return_select(&mut self, op: &Op, field: u32, twigs: &[u32], groups: &mut Groups) -> Result<(), TooMuch> {
         self.bind(op, field, &mut groups.bound)?;
         let before = self.profile.enter(Kind::ReturnSelect, groups.bound.len());
         for &id in twigs {
@@ -145,7 +145,7 @@ impl Run<'_, '_> {
         field: u32,
         merge: bool,
         groups: &mut Groups,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TooMuch> {
         self.bind(left, field, &mut groups.bound)?;
         if groups.bound.is_empty() {
             return Ok(());
@@ -223,13 +223,13 @@ impl Run<'_, '_> {
     }
 
     /// Appends the tuples that an operator puts out, as numbers in the stream of the path that is returned.
-    fn tuples(&mut self, op: &Op, list: &mut Vec<u32>) -> Result<PathIx, Refused> {
+    fn tuples(&mut self, op: &Op, list: &mut Vec<u32>) -> Result<PathIx, TooMuch> {
         match op {
             Op::Stream(path) => {
                 let n = self.streams.get(*path).len();
                 self.scratch.work += n;
                 if self.scratch.work > MAX_WORK {
-                    return Err(Refused::TooMuch);
+                    return Err(TooMuch);
                 }
                 list.extend(0..n as u32);
                 Ok(*path)

@@ -2,7 +2,7 @@
 //! order of the last one. Whether and how a path fits depends on a node's tag path alone, so that it is found out once
 //! per tag path; a message is one pass over its nodes for all paths of all plans.
 
-use twigcast_kernel::internals::{Message, NodeIx, PathIx, PathSet, Refused, TagTree, MAX_DEPTH};
+use twigcast_kernel::internals::{Message, NodeIx, PathIx, PathSet, TagPaths, TooMuch};
 
 /// Fields of tuples that one message may have in all streams.
 const MAX_FIELDS: usize = 1 << 25;
@@ -12,7 +12,7 @@ const MAX_WAYS: usize = 1 << 16;
 /// The paths that fit a tag path: for each way the depths of their steps, one after the other.
 #[derive(Default, Clone)]
 struct Fits {
-    paths: Vec<(PathIx, Box<[u8]>)>,
+    paths: Vec<(PathIx, Box<[u32]>)>,
     seen: u32,
     too_many: bool,
 }
@@ -54,7 +54,7 @@ impl Tuples<'_> {
 
 #[derive(Default)]
 pub struct Streams {
-    tags: TagTree<Fits>,
+    tags: TagPaths<Fits>,
     tag_of: Vec<u32>,
     of: Vec<Stream>,
     stamp: u32,
@@ -62,7 +62,7 @@ pub struct Streams {
 
 impl Streams {
     /// The path matching engine: all streams of a message.
-    pub fn read(&mut self, paths: &PathSet, message: Message<'_>) -> Result<(), Refused> {
+    pub fn read(&mut self, paths: &PathSet, message: Message<'_>) -> Result<(), TooMuch> {
         if self.stamp == u32::MAX {
             self.of.clear();
             self.stamp = 0;
@@ -72,7 +72,7 @@ impl Streams {
         self.tags.begin();
         self.tag_of.clear();
         self.tag_of.push(0);
-        let mut ancestors = [0 as NodeIx; MAX_DEPTH + 1];
+        let mut ancestors: Vec<NodeIx> = vec![];
         let mut fields = 0;
         for n in 1..message.nodes.len() {
             let rec = &message.nodes.recs[n];
@@ -97,9 +97,10 @@ impl Streams {
             )?;
             self.tag_of.push(tag);
             let t = self.tags.get(tag);
+            ancestors.resize(ancestors.len().max(t.depth as usize + 1), 0);
             ancestors[t.depth as usize] = n as NodeIx;
             if t.known.too_many {
-                return Err(Refused::TooMuch);
+                return Err(TooMuch);
             }
             for (path, ways) in &t.known.paths {
                 if !paths.is_used(*path) {
@@ -115,7 +116,7 @@ impl Streams {
                 stream.nodes.extend(ways.iter().map(|&d| ancestors[d as usize]));
             }
             if fields > MAX_FIELDS {
-                return Err(Refused::TooMuch);
+                return Err(TooMuch);
             }
         }
         Ok(())

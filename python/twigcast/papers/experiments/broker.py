@@ -105,7 +105,7 @@ class Engine:
 
     def __init__(self, column: pa.Array, *, unique: bool = False) -> None:
         self._plans = _kernel.papers.Plans()
-        self._default = _kernel.Transforms()
+        self._default = _kernel.Engine()
         self._counter: _kernel.papers.Plans | _kernel.papers.GroupCounter = self._plans
         self.codes = StepCodes(self._plans)
         self.column = column
@@ -135,7 +135,8 @@ class Engine:
             self._counter = _kernel.papers.GroupCounter(self._default)
             self.codes = StepCodes(self._default)
         e = encoded(transform, self.codes.__getitem__)
-        self._default.add(self.plans, e.program, e.constants, e.making)
+        (number,) = self._default.reserve(1)
+        self._default.add_transform(number, e.program, e.constants, e.making, False)
         self.plans += 1
 
     def prepare(self) -> tuple[float, float]:

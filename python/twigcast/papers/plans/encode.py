@@ -21,7 +21,7 @@ from twigcast.papers.plans.planner import Plan
 from twigcast.pattern import And, Exists, LinearPath, Node, Predicate, Step, Twig
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted
-from twigcast.transform.encode import ITSELF, Making, copies_bound_node, making
+from twigcast.transform.encode import ITSELF, copies_bound_node, making
 
 # What the kernel takes as one plan.
 MAX_OPERATORS = 1000
@@ -34,7 +34,7 @@ class EncodedPlan:
     codes: list[int]
     program: list[int]
     constants: list[str | float]
-    making: Making
+    making: bytes
 
 
 def encoded_plan(plan: Plan, code: Callable[[Step], int]) -> EncodedPlan:

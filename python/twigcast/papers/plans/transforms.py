@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from twigcast import _kernel
-from twigcast import rows as row_types
-from twigcast.arrow import pa
 from twigcast.constructor import Transform
+from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
-from twigcast.rows import error_row
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.transform.engine import Made, Transforms, made_of, messages_of, row_of
+from twigcast.transform.deliveries import Deliveries, Made, Row
 
 
-class PlannedTransforms(Transforms):
+class PlannedTransforms:
     """Transforms by number, each run as the plan that ``options`` ask for.
 
     Messages are valid where the options say that invalid ones are rejected: that is up to the caller.
     """
 
     def __init__(self, options: PlanOptions) -> None:
-        super().__init__()
         self.options = options
         self.plans = _kernel.papers.Plans()
         self.codes = StepCodes(self.plans)
+        refuse_if_forked_in_use(self, "plans")
         self._planner = options.planner()
+        self._numbers: set[int] = set()
         self._empty: set[int] = set()
         """Transforms whose plans prove that they bind nothing."""
         self._without_schema: PlannedTransforms | None = None
@@ -40,6 +41,12 @@ class PlannedTransforms(Transforms):
             assert options.schema is not None
             self._without_schema = PlannedTransforms(replace(options, optimize="query", schema=None))
             self._gate = Gate([options.schema])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._numbers
 
     def add(self, number: int, transform: Transform) -> None:
         """Add a transform. Raises NotEncodable where no plan can evaluate it."""
@@ -81,25 +88,36 @@ class PlannedTransforms(Transforms):
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """Do as ``match`` does, with what the subscriptions get. Equal payloads are one object."""
-        return made_of(self._for(xml, limits).transform_one(xml, limits.of_kernel()))
+        numbers, places, payloads, cuts, error = self._for(xml, limits).transform_one(xml, limits.of_kernel())
+        given: list[tuple[bytes | None, str | None]] = [(payload, None) for payload in payloads]
+        for place, reason in cuts:
+            given[place] = None, reason
+        return [Made(number, *given[place]) for number, place in zip(numbers, places, strict=True)], error
 
-    def match_column(self, column: pa.Array, limits: Limits) -> tuple[pa.Array, pa.Array]:
-        """Return lists of numbers, ascending, and errors."""
-        rows = [self.match(xml, limits) for xml in messages_of(column)]
-        lists = pa.array([sorted(numbers) for numbers, _ in rows], row_types.MATCHES)
-        return lists, pa.array([None if error is None else error_row(*error) for _, error in rows], row_types.ERROR)
 
-    def make_column(
-        self, column: pa.Array, start: int, max_bytes: int, limits: Limits
-    ) -> tuple[pa.Array, pa.Array, int]:
-        """Return lists of ``MADE`` from a row on until there are ``max_bytes``, errors, and the first row not done."""
-        rows, errors, size = [], [], 0
-        for xml in messages_of(column.slice(start)):
-            made, error = self.make(xml, limits)
-            made.sort(key=lambda one: one.number)
-            rows.append([row_of(one) for one in made])
-            errors.append(None if error is None else error_row(*error))
-            size += sum(8 + len(one.payload or b"") for one in made)
-            if size >= max_bytes:
-                break
-        return pa.array(rows, pa.list_(row_types.MADE)), pa.array(errors, row_types.ERROR), start + len(rows)
+class PlannedDeliveries(Deliveries):
+    """Transforms evaluated as plans, or by libxml2 where there is no plan, or where it is too much for one message."""
+
+    def __init__(self, transform_of: Callable[[int], Transform], options: PlanOptions) -> None:
+        super().__init__(transform_of)
+        self._plans = PlannedTransforms(options)
+
+    def add(self, number: int, transform: Transform | None, *, deliver_empty: bool = False) -> None:
+        """Add a transform; None for one that is parsed now."""
+        transform = transform or self._parsed(number)
+        super().add(number, transform, deliver_empty=deliver_empty)
+        with suppress(NotEncodable):
+            self._plans.add(number, transform)
+
+    def remove(self, number: int) -> None:
+        """Remove a transform, if it is here."""
+        super().remove(number)
+        if number in self._plans:
+            self._plans.remove(number)
+
+    def _evaluate(self, numbers: Iterable[int], xml: bytes, limits: Limits, row: Row) -> None:
+        made, error = self._plans.make(xml, limits)
+        if error is None:
+            row.made += made
+            numbers = [number for number in numbers if number not in self._plans]
+        super()._evaluate(numbers, xml, limits, row)

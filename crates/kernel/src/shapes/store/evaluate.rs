@@ -50,7 +50,7 @@ impl Store {
             let from = out.len();
             let Scratch { star: memory, asked, pending, .. } = scratch;
             let (mark, first) = (asked.mark(), pending.len());
-            let later = pending.takes(b.len);
+            let later = pending.takes(b.len) && !shape.at_once;
             let mut centres = 0;
             let done = star.ask(message, fuel, memory, asked, |asked, checks| {
                 centres += 1;

@@ -43,6 +43,8 @@ pub struct Shape {
     key: Option<Key>,
     pub buckets: usize,
     pub subscriptions: usize,
+    /// Some of its subscriptions ask more of a message, while it is there: their checks are not put off.
+    at_once: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +122,19 @@ impl Store {
             key,
             buckets: 0,
             subscriptions: 0,
+            at_once: false,
         });
         self.shapes.len() as u32 - 1
     }
 
     pub fn shape(&self, shape: u32) -> Option<&Shape> {
         self.shapes.get(shape as usize)
+    }
+
+    /// From now on the subscriptions of the bucket's shape are checked before the next message is read.
+    pub fn check_at_once(&mut self, bucket: u32) {
+        let shape = self.shape_of(bucket);
+        self.shapes[shape as usize].at_once = true;
     }
 
     pub fn shapes(&self) -> impl Iterator<Item = &Shape> {

@@ -1,12 +1,13 @@
 //! Linear paths relative to any ancestor. Whether a path leads from an ancestor to a node depends on the names in
-//! between only, that is on the node's tag path; so the answer is kept per tag path, as a mask of ancestors' depths.
+//! between only, that is on the node's tag path; so the answer is kept per tag path, as a set of ancestors' depths.
+
+mod depths;
+
+pub(crate) use depths::{bits, Depths};
 
 use crate::names::{Names, Sym, NO_SYM};
 use crate::shapes::program::{Test, Twig};
 use hashbrown::HashMap;
-
-/// Depths that a mask can tell apart; the document has depth 0. Deeper messages take the slow way.
-pub const MAX_DEPTH: usize = 63;
 
 /// Tag paths remembered between messages.
 const MAX_TAG_PATHS: usize = 1 << 16;
@@ -41,31 +42,27 @@ impl LinearPath {
     }
 
     /// The depths of those ancestors from which the path leads to the last node of a tag path. `tags[d]` is the name at
-    /// depth d. `filter(i, mask)` can take away depths at which step i may not be.
-    pub fn contexts(&self, tags: &[Sym], names: &Names, mut filter: impl FnMut(usize, u64) -> u64) -> u64 {
-        let depth = tags.len() - 1;
-        let mut at = 1u64 << depth;
+    /// depth d. `filter(i, d)` says whether step i may be at depth d, beyond its name.
+    pub(crate) fn contexts(&self, tags: &[Sym], names: &Names, mut filter: impl FnMut(usize, usize) -> bool) -> Depths {
+        let mut at = Depths::only(tags.len() - 1);
         for (i, &(test, deep)) in self.0.iter().enumerate().rev() {
-            let mut fitting = 0;
-            let mut rest = at;
-            while rest != 0 {
-                let d = rest.trailing_zeros();
-                rest &= rest - 1;
-                fitting |= (test.passes(names, tags[d as usize]) as u64) << d;
+            at.retain(|d| test.passes(names, tags[d]) && filter(i, d));
+            if at.is_empty() {
+                break;
             }
-            fitting = filter(i, fitting);
-            if fitting == 0 {
-                return 0;
+            if deep {
+                at.move_to_ancestors();
+            } else {
+                at.move_to_parents();
             }
-            at = if deep { (1 << fitting.ilog2()) - 1 } else { fitting >> 1 };
         }
         at
     }
 
     /// Calls `f` with the depths of the steps for every way in which the path leads from the document to the last node
     /// of a tag path, inner matches first; false if there are more than `most`.
-    pub fn alignments(&self, tags: &[Sym], names: &Names, most: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        if self.contexts(tags, names, |_, at| at) & 1 == 0 {
+    pub fn alignments(&self, tags: &[Sym], names: &Names, most: usize, f: &mut dyn FnMut(&[u32])) -> bool {
+        if !self.contexts(tags, names, |_, _| true).has_document() {
             return true;
         }
         let mut depths = vec![0; self.len()];
@@ -81,9 +78,9 @@ impl LinearPath {
         below: usize,
         tags: &[Sym],
         names: &Names,
-        depths: &mut Vec<u8>,
+        depths: &mut Vec<u32>,
         left: &mut usize,
-        f: &mut dyn FnMut(&[u8]),
+        f: &mut dyn FnMut(&[u32]),
     ) -> bool {
         // how far up the step may lie depends on the one after it; the last one is where the tag path ends
         let deep = steps < self.len() && self.0[steps].1;
@@ -93,7 +90,7 @@ impl LinearPath {
             if d < steps || !test.passes(names, tags[d]) || steps == 1 && from_document && d != 1 {
                 continue;
             }
-            depths[steps - 1] = d as u8;
+            depths[steps - 1] = d as u32;
             // ways that the steps above do not go on count too: they are what a hostile message multiplies
             let Some(fewer) = left.checked_sub(1) else { return false };
             *left = fewer;
@@ -171,24 +168,24 @@ pub struct TagPath<T> {
 }
 
 /// The tag paths of messages so far, as a tree: 0 is the document's.
-pub struct TagTree<T> {
+pub struct TagPaths<T> {
     paths: Vec<TagPath<T>>,
     children: HashMap<(u32, Sym), u32>,
     tags: Vec<Sym>,
 }
 
-impl<T: Default> Default for TagTree<T> {
+impl<T: Default> Default for TagPaths<T> {
     fn default() -> Self {
         let document = TagPath { parent: 0, sym: NO_SYM, depth: 0, known: T::default() };
-        TagTree { paths: vec![document], children: HashMap::new(), tags: vec![] }
+        TagPaths { paths: vec![document], children: HashMap::new(), tags: vec![] }
     }
 }
 
-impl<T: Default> TagTree<T> {
+impl<T: Default> TagPaths<T> {
     /// Before a message: no more than a bounded number is kept.
     pub fn begin(&mut self) {
         if self.paths.len() > MAX_TAG_PATHS {
-            *self = TagTree::default();
+            *self = TagPaths::default();
         }
     }
 
@@ -205,7 +202,7 @@ impl<T: Default> TagTree<T> {
         sym: Sym,
         is_known: impl FnOnce(&T) -> bool,
         look: impl FnOnce(&[Sym], &mut T),
-    ) -> Result<u32, Refused> {
+    ) -> Result<u32, TooMuch> {
         let id = match self.children.get(&(parent, sym)) {
             Some(&id) => id,
             None => self.add(parent, sym)?,
@@ -227,14 +224,11 @@ impl<T: Default> TagTree<T> {
     }
 
     #[cold]
-    fn add(&mut self, parent: u32, sym: Sym) -> Result<u32, Refused> {
+    fn add(&mut self, parent: u32, sym: Sym) -> Result<u32, TooMuch> {
         let id = self.paths.len() as u32;
         let depth = self.paths[parent as usize].depth + 1;
-        if depth as usize > MAX_DEPTH {
-            return Err(Refused::TooDeep);
-        }
         if self.paths.len() > 4 * MAX_TAG_PATHS {
-            return Err(Refused::TooMuch);
+            return Err(TooMuch);
         }
         self.paths.push(TagPath { parent, sym, depth, known: T::default() });
         self.children.insert((parent, sym), id);
@@ -257,11 +251,20 @@ impl<T: Default> TagTree<T> {
     }
 }
 
+/// A path that leads to a node from ancestors at some depths: `base` and those that the mask's bits stand for. Where they
+/// are not within 64 of each other the path has several hits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    pub path: PathIx,
+    pub base: u32,
+    pub mask: u64,
+}
+
 /// What relative paths and binding paths say of a tag path.
 #[derive(Default, Clone)]
 pub struct Leads {
-    /// Relative paths that lead here from some ancestor, and the depths of those ancestors.
-    pub hits: Vec<(PathIx, u64)>,
+    /// Relative paths that lead here from some ancestor.
+    pub hits: Vec<Hit>,
     /// Binding paths that lead here from the document, ascending.
     pub bound: Vec<PathIx>,
     /// How many of the paths have been looked at.
@@ -277,13 +280,11 @@ impl Leads {
     #[cold]
     pub fn look(&mut self, tags: &[Sym], rels: &PathSet, binds: &PathSet, names: &Names) {
         for rel in self.seen.0..rels.len() as u32 {
-            let mask = rels.get(rel).contexts(tags, names, |_, at| at);
-            if mask != 0 {
-                self.hits.push((rel, mask));
-            }
+            let from = rels.get(rel).contexts(tags, names, |_, _| true);
+            self.hits.extend(from.parts().map(|(base, mask)| Hit { path: rel, base, mask }));
         }
         for bind in self.seen.1..binds.len() as u32 {
-            if binds.get(bind).contexts(tags, names, |_, at| at) & 1 != 0 {
+            if binds.get(bind).contexts(tags, names, |_, _| true).has_document() {
                 self.bound.push(bind);
             }
         }
@@ -291,34 +292,15 @@ impl Leads {
     }
 }
 
-/// Why a message was not transformed.
+/// A message gives some set of patterns more work than a message may.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refused {
-    TooDeep,
-    TooMuch,
-}
-
-impl Refused {
-    pub fn code(self) -> &'static str {
-        match self {
-            Refused::TooDeep => "too-deep-to-transform",
-            Refused::TooMuch => "too-much-to-transform",
-        }
-    }
-
-    pub fn text(self) -> &'static str {
-        match self {
-            Refused::TooDeep => "the message is nested deeper than transforms can take (63 levels)",
-            Refused::TooMuch => "the message gives transforms more work than a message may",
-        }
-    }
-}
+pub struct TooMuch;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ways(path: &LinearPath, tags: &[Sym], names: &Names, most: usize) -> Option<Vec<Vec<u8>>> {
+    fn ways(path: &LinearPath, tags: &[Sym], names: &Names, most: usize) -> Option<Vec<Vec<u32>>> {
         let mut found = vec![];
         path.alignments(tags, names, most, &mut |depths| found.push(depths.to_vec())).then_some(found)
     }
