@@ -21,6 +21,7 @@ BENCHMARKS = {
     "adding": "updates.adding",
     "bulk": "updates.bulk",
     "predicates": "predicates.lines",
+    "residuals": "residuals.lines",
     "stock": "stock.lines",
     "registration": "registration.lines",
     "transforms": "broker.lines",
