@@ -23,6 +23,7 @@ BENCHMARKS = {
     "predicates": "predicates.lines",
     "stock": "stock.lines",
     "registration": "registration.lines",
+    "publishing": "publishing.lines",
     "transforms": "broker.lines",
     "relational": "relational.lines",
     "joins": "joins.lines",

@@ -9,13 +9,12 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
 from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
-from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.failures import Failed, FailedRows, add_failed, failures_column
@@ -42,6 +41,7 @@ from twigcast.register import Register
 from twigcast.removed import refuse_removed
 from twigcast.residual import Residuals, check, selecting
 from twigcast.results import (
+    NOTHING,
     RESULT_FIELDS,
     Selected,
     as_matches,
@@ -51,17 +51,19 @@ from twigcast.results import (
     exceeds,
     match_of,
 )
-from twigcast.schema import Schema, schema_of
-from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.shares import Result, within_budget
 from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
-from twigcast.transform import reference
-from twigcast.transform.deliveries import Deliveries
-from twigcast.transform.engine import Transforms, merged, merged_numbers
-from twigcast.transform.saved import Opening
-from twigcast.transform.templates import Prepared, Templates
+
+if TYPE_CHECKING:  # only those who transform or validate pay for importing these
+    from twigcast.constructor import Transform
+    from twigcast.schema import Schema
+    from twigcast.schema.gate import Gate
+    from twigcast.transform.deliveries import Deliveries
+    from twigcast.transform.engine import Transforms
+    from twigcast.transform.saved import Opening
+    from twigcast.transform.templates import Prepared, Templates
 
 _LOG = logging.getLogger(__name__)
 
@@ -112,12 +114,18 @@ class Engine:
         if on_invalid not in ON_INVALID:
             hint = f"on_invalid is one of {', '.join(ON_INVALID)}"
             raise OptionError("unknown-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
-        self.schema = schema_of(schema)
+        self.schema: Schema | None = None
+        self._gate: Gate | None = None
         self.on_invalid = on_invalid
-        self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
+        if schema is not None:
+            from twigcast.schema import schema_of
+            from twigcast.schema.gate import Gate
+
+            self.schema = schema_of(schema)
+            self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.of_kernel()
+        self._limits = _kernel.Limits(self.limits.of_kernel())
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
         self.kernel = self._make_kernel()
         self._scope = scope_of(self.namespaces, None)
@@ -167,6 +175,8 @@ class Engine:
         return Shapes()
 
     def _make_transforms(self) -> Transforms:
+        from twigcast.transform.engine import Transforms
+
         return Transforms()
 
     def _options(self) -> dict[str, Any]:
@@ -300,11 +310,15 @@ class Engine:
         check_deliver_empty(s.deliver_empty, is_transform=True)
         prepared = self._prepare(s)
         if prepared.encoded is None and prepared.transform is not None:
+            from twigcast.transform import reference
+
             reference.check(prepared.transform, s.query)
         return prepared
 
     def _deliveries(self) -> Deliveries:
         if self._transforms is None:
+            from twigcast.transform.deliveries import Deliveries
+
             self._transforms = Deliveries(self._make_transforms(), self._parsed, lambda: Engine(limits=self.limits))
         return self._transforms
 
@@ -312,6 +326,8 @@ class Engine:
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
         scope = scope_of(namespaces, s.default_namespace)
         if self._templates is None:
+            from twigcast.transform.templates import Templates
+
             self._templates = Templates(parse_transform_of, self._deliveries().fast.encoded)
         return self._templates.prepare(s.query, scope)
 
@@ -447,31 +463,43 @@ class Engine:
 
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
         """Do as ``match`` does, with what each of the subscriptions selects, if it asked for that."""
-        xml = message_of(xml)
+        ids, results = self.find(message_of(xml), failures)
+        return [Selected(id, *results.get(place, NOTHING)) for place, id in enumerate(ids)]
+
+    def find(self, xml: bytes, failures: list[Failure] | None) -> tuple[list[SubscriptionId], dict[int, Result]]:
+        """Do as ``select`` does, in columns: the ids of the subscriptions, and by place the results that there are."""
         began = self._reuses
-        found, error = self.kernel.select_one(xml, self._limits)
-        raise_if(error)
-        self._validate(xml)
+        results: dict[int, Result] = {}
+        if self._wanting:
+            numbers, results, error = self.kernel.select_one(xml, self._limits)
+        else:
+            numbers, error = self.kernel.match_one(xml, self._limits)
+        if error is not None:
+            raise error_of(error)
+        if self._gate is not None:
+            self._validate(xml)
         failed: list[Failed] = []
         if self._residuals:
-            found, failed = self._residuals.select(xml, found, self.limits)
-        chosen: list[tuple[int, Result]] = [
-            (number, (nodes, fragments, reason is None, None, reason)) for number, nodes, fragments, reason in found
-        ]
+            numbers, results, failed = self._residuals.select(xml, numbers, results, self.limits)
         if self._transforms:
             made, untried, error = self._transforms.make(xml, self.limits)
             raise_if(error)
             failed += untried
-            chosen += [(one.number, (None, None, one.reason is None, one.payload, one.reason)) for one in made]
-            chosen.sort(key=lambda one: one[0])
-        if self._makes_beside_filters:
-            chosen = within_budget(chosen, self.limits)
+            results.update((one.number, (None, None, one.reason is None, one.payload, one.reason)) for one in made)
+            numbers = sorted([*numbers, *(one.number for one in made)])
+        if results and self._makes_beside_filters:
+            results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
         if failed:
             self._report(failed, failures)
         with self._lock:
             if self._reuses != began:
-                chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
-            return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
+                numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
+            ids = self._ids.at(numbers)
+            if not results:
+                return ids, results
+            if len(ids) < len(numbers):  # some were removed meanwhile
+                numbers = [n for n in numbers if self._ids.at([n])]
+        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
 
     @property
     def _makes_beside_filters(self) -> bool:
@@ -551,6 +579,8 @@ class Engine:
                 matches, failed = self._residuals.keep_lists(part, matches, self.limits)
             if self._transforms:
                 more, untried = self._transforms.match_column(part, self.limits)
+                from twigcast.transform.engine import merged_numbers
+
                 matches = merged_numbers(matches, more)
                 add_failed(failed, untried)
             error = with_rejected(result.field("error"), rejected, start)
@@ -608,6 +638,8 @@ class Engine:
         if not self._transforms:
             yield matches, slice(0, len(matches)), {}
             return
+        from twigcast.transform.engine import merged
+
         start = 0
         while True:
             made, failed, end = self._transforms.make_column(xml, start, max_bytes, self.limits)
@@ -651,7 +683,11 @@ class Engine:
         """Open what ``save`` wrote. The schema of messages is not in it and has to be given again."""
         from twigcast import snapshot
 
-        return snapshot.load(Path(path), cls, schema=schema_of(schema), on_invalid=on_invalid)
+        if schema is not None:
+            from twigcast.schema import schema_of
+
+            schema = schema_of(schema)
+        return snapshot.load(Path(path), cls, schema=schema, on_invalid=on_invalid)
 
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""

@@ -21,6 +21,7 @@ from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.limits import Limits
 from twigcast.pattern import Residual
 from twigcast.selecting import Selecting, Tree, select
+from twigcast.shares import Result
 
 
 class Residuals:
@@ -99,27 +100,28 @@ class Residuals:
         return without(wrong, matches, flat), failed
 
     def select(
-        self, xml: bytes, found: list[_kernel.Selected], limits: Limits
-    ) -> tuple[list[_kernel.Selected], list[Failed]]:
-        """Do as ``keep`` does, with what residual subscriptions select."""
-        if not any(one[0] in self._sources for one in found):
-            return found, []
+        self, xml: bytes, numbers: list[int], results: dict[int, Result], limits: Limits
+    ) -> tuple[list[int], dict[int, Result], list[Failed]]:
+        """Do as ``keep`` does, with the results of subscriptions by number, those of residual ones among them."""
+        if not any(n in self._sources for n in numbers):
+            return numbers, results, []
         message = Message(xml, limits)
-        kept: list[_kernel.Selected] = []
+        kept: list[int] = []
         failed: list[Failed] = []
-        for one in found:
-            holds = self._evaluate(one[0], message, limits) if one[0] in self._sources else True
+        for number in numbers:
+            holds = self._evaluate(number, message, limits) if number in self._sources else True
             if isinstance(holds, Failed):
                 failed.append(holds)
             elif holds:
-                kept.append(one)
-        asking = [(one[0], self._selecting[one[0]]) for one in kept if one[0] in self._selecting]
+                kept.append(number)
+        asking = [(number, self._selecting[number]) for number in kept if number in self._selecting]
         if not asking:
-            return kept, failed
+            return kept, results, failed
         every, untold = select(message.numbered, asking, limits)
-        taken = {one.number: one.selected() for one in every}
+        for number, nodes, fragments, reason in (one.selected() for one in every):
+            results[number] = nodes, fragments, reason is None, None, reason
         lost = {one.number for one in untold}
-        return [taken.get(one[0], one) for one in kept if one[0] not in lost], failed + untold
+        return [number for number in kept if number not in lost], results, failed + untold
 
     def select_lists(
         self, xml: pa.Array, matches: pa.ListArray, limits: Limits, max_bytes: int

@@ -6,26 +6,28 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::ops::Range;
 use std::sync::Arc;
 use twigcast_kernel::output::Cut;
 use twigcast_kernel::output::Results;
 use twigcast_kernel::shapes::Form;
 
-/// A match: number, nodes, fragments, and why these are not all, if they are not.
-pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>);
-
-pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selected> {
-    let one = |(i, &number): (usize, &u32)| {
-        let nodes = || results.nodes[range(&results.node_ends, i)].to_vec();
-        let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]).unbind();
-        let fragments = || range(&results.fragment_ends, i).map(fragment).collect();
-        let form = results.forms[i];
-        let nodes = (form == Some(Form::Nodes)).then(nodes);
-        (number, nodes, (form == Some(Form::Fragments)).then(fragments), results.cuts[i].map(Cut::code))
-    };
-    numbers.iter().enumerate().map(one).collect()
+/// What matches select, as Python has a result: nodes, fragments, whether these are all, no payload, and why they are not.
+pub(crate) fn by_number<'py>(py: Python<'py>, numbers: &[u32], results: &Results) -> PyResult<Bound<'py, PyDict>> {
+    let selected = PyDict::new(py);
+    for (i, number) in numbers.iter().enumerate() {
+        let (form, cut) = (results.forms[i], results.cuts[i]);
+        if form.is_none() && cut.is_none() {
+            continue;
+        }
+        let nodes = (form == Some(Form::Nodes)).then(|| results.nodes[range(&results.node_ends, i)].to_vec());
+        let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]);
+        let fragments = || range(&results.fragment_ends, i).map(fragment).collect::<Vec<_>>();
+        let fragments = (form == Some(Form::Fragments)).then(fragments);
+        selected.set_item(number, (nodes, fragments, cut.is_none(), None::<bool>, cut.map(Cut::code)))?;
+    }
+    Ok(selected)
 }
 
 fn range(ends: &[u32], i: usize) -> Range<usize> {
