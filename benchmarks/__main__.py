@@ -24,6 +24,7 @@ BENCHMARKS = {
     "residuals": "residuals.lines",
     "stock": "stock.lines",
     "registration": "registration.lines",
+    "publishing": "publishing.lines",
     "transforms": "broker.lines",
     "relational": "relational.lines",
     "joins": "joins.lines",

@@ -68,6 +68,7 @@ def test_what_the_api_takes_and_gives_is_public() -> None:
         "Failed",
         "LinearPath",
         "Order",
+        "Result",
         "Schema",
         "SubscriptionId",
         "Template",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import pyarrow as pa
 import pytest
 from lxml import etree
 
-from twigcast import Broker, Engine, Limits, OptionError, QueryError, Subscription
+from twigcast import Broker, Engine, Limits, Match, OptionError, QueryError, Subscription
 
 MESSAGE = (
     b"""<?xml version="1.0"?><!--c--><a xmlns:n="urn:n" p="1"><b x="2">one<?pi data?>two</b><n:b/><b>three</b></a>"""
@@ -254,3 +255,39 @@ def test_the_broker_hands_results_on() -> None:
     assert (f.nodes, f.fragments, f.complete) == (None, [b"<b/>"], True)
     assert (m.nodes, m.fragments) == (None, None)
     assert len({n, f, m}) == 3
+
+
+def test_matches_are_a_sequence_that_equals_a_list() -> None:
+    broker = Broker()
+    for id in ("a", "b", "c"):
+        broker.subscribe(
+            "//b", id=id, subscriber="ann" if id == "b" else None, result="nodes" if id == "c" else "match"
+        )
+    found = broker.publish(b"<a><b/></a>", id="m")
+    every = [Match("m", "a"), Match("m", "b", "ann"), Match("m", "c", nodes=[2])]
+    assert found == every and every == found
+    assert found != every[:2] and found != [*every[:2], Match("m", "c")]
+    assert found != [1, 2, 3] and found != tuple(every)
+    assert found.subscriptions == ["a", "b", "c"] and found.message == "m"
+    assert (found[0], found[-1], found[1:], found[::-1]) == (every[0], every[2], every[1:], every[::-1])
+    assert list(found) == every and list(reversed(found)) == every[::-1] and every[1] in found
+    assert found + found == every + every and found + every == every + found
+    assert repr(found) == repr(every) and pickle.loads(pickle.dumps(found)) == every
+    with pytest.raises(IndexError):
+        found[3]
+    with pytest.raises(TypeError):
+        hash(found)
+    assert not broker.publish(b"<a/>") and broker.publish(b"<a/>") == []
+
+
+def test_a_match_keeps_the_subscriber_of_the_time_of_publishing() -> None:
+    broker = Broker()
+    broker.subscribe("//b", id="s", subscriber="ann")
+    found = broker.publish(b"<b/>", id=1)
+    broker.unsubscribe("s")
+    broker.subscribe("//b", id="s", subscriber="bob")
+    assert found == [Match(1, "s", "ann")] and broker.publish(b"<b/>", id=2) == [Match(2, "s", "bob")]
+    with pytest.raises(QueryError):
+        broker.subscribe("//b[", id="t", subscriber="ann")
+    broker.subscribe("//b", id="t")
+    assert broker.publish(b"<b/>", id=3)[1] == Match(3, "t")

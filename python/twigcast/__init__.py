@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twigcast.errors import MessageError, OptionError, QueryError, SubscriptionError, TwigcastError
     from twigcast.failures import Failure
     from twigcast.limits import Limits
-    from twigcast.results import Match, Selected
+    from twigcast.results import Match, Matches, Selected
     from twigcast.subscription import Subscription
 
     __version__: str
@@ -27,6 +27,7 @@ __all__ = [
     "Failure",
     "Limits",
     "Match",
+    "Matches",
     "MessageError",
     "OptionError",
     "QueryError",
@@ -45,6 +46,7 @@ _MODULES = {
     "Failure": "failures",
     "Limits": "limits",
     "Match": "results",
+    "Matches": "results",
     "MessageError": "errors",
     "OptionError": "errors",
     "QueryError": "errors",

@@ -8,12 +8,11 @@ __version__: str
 Error: TypeAlias = tuple[str, str, int, int, int]
 """Code, words, line, column (in characters) and byte offset."""
 
-Selected: TypeAlias = tuple[int, list[int] | None, list[bytes] | None, str | None, bytes | None]
-"""Number of a subscription, the nodes or fragments it selects, why these are not all, if they are not, and the new
-message of a transform."""
-
 Exceeded: TypeAlias = tuple[int, str]
 """Number of a subscription that failed on a message, and what it took too much of: ``steps`` or ``bytes``."""
+
+Result: TypeAlias = tuple[list[int] | None, list[bytes] | None, bool, bytes | None, str | None]
+"""What ``twigcast.shares.Result`` is."""
 
 Name: TypeAlias = tuple[str, str]
 """Namespace name ("" for none) and local name."""
@@ -44,6 +43,11 @@ class ArrowData:
     """An Arrow array that goes to whoever asks through the PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+class Limits:
+    """Limits that were read once, for many calls."""
+
+    def __init__(self, limits: dict[str, int]) -> None: ...
 
 class Engine:
     def __init__(self, cache_bytes: int = ...) -> None: ...
@@ -87,16 +91,16 @@ class Engine:
     def remove(self, sub: int) -> None: ...
     def sharers(self, codes: bytes) -> int: ...
     def match_one(
-        self, xml: bytes, limits: dict[str, int] | None = None
+        self, xml: bytes, limits: Limits | dict[str, int] | None = None
     ) -> tuple[list[int], list[Exceeded], Error | None]: ...
     def match_column(
-        self, column: Any, start: int, max_matches: int, order: str, limits: dict[str, int] | None = None
+        self, column: Any, start: int, max_matches: int, order: str, limits: Limits | dict[str, int] | None = None
     ) -> tuple[ArrowData, int, list[tuple[int, list[Exceeded]]]]: ...
     def select_one(
-        self, xml: bytes, limits: dict[str, int] | None = None
-    ) -> tuple[list[Selected], list[Exceeded], Error | None]: ...
+        self, xml: bytes, limits: Limits | dict[str, int] | None = None
+    ) -> tuple[list[int], dict[int, Result], list[Exceeded], Error | None]: ...
     def select_column(
-        self, column: Any, start: int, max_matches: int, max_bytes: int, limits: dict[str, int] | None = None
+        self, column: Any, start: int, max_matches: int, max_bytes: int, limits: Limits | dict[str, int] | None = None
     ) -> tuple[ArrowData, int, list[tuple[int, list[Exceeded]]]]: ...
     def stats(self) -> tuple[int, int, int, int, int]: ...
     def forget(self) -> None: ...

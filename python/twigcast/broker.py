@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from twigcast.columns import message_of
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH
 from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation, published_error
+from twigcast.correlate.making import MessageId
 from twigcast.correlation import Correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.engine import Failure as Failure
@@ -31,7 +32,7 @@ from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
 from twigcast.removed import refuse_removed
-from twigcast.results import Match, Selected
+from twigcast.results import NOTHING, Details, Matches
 from twigcast.schema import Schema
 from twigcast.schema.check import check
 from twigcast.shares import Result, measure, within_budget
@@ -45,71 +46,78 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-class _Found:
-    """What has been found for one message and for what is derived of it, within the message's budget.
+class _Parts:
+    """The matches of one message, and of what is derived from it, part by part and within the message's budget.
 
     Filters, transforms and correlations keep to the budget each for themselves. Together they may have more for a
     moment, and are cut where that is a quarter more.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, message: MessageId, limits: Limits) -> None:
+        self.ids: list[SubscriptionId] = []
+        self.details: dict[int, Details] = {}
+        self._message = message
         self._limits = limits
-        self._found: list[tuple[str | int, Selected | Correlated]] = []
         self._results = self._size = 0
         self._parts = 0
 
-    def add(self, message: str | int, found: Sequence[Selected | Correlated]) -> None:
-        """Add what one part of the broker found for a message."""
-        if not found:
+    def add(self, message: MessageId, ids: list[SubscriptionId], results: Mapping[int, Result]) -> None:
+        """Add what an engine found for a message: the subscriptions, and the results by place."""
+        if message != self._message:  # else only matches with results have details
+            results = {place: results.get(place, NOTHING) for place in range(len(ids))}
+        self._add(ids, ((place, (message, result, None)) for place, result in results.items()))
+
+    def add_correlated(self, found: Sequence[Correlated]) -> None:
+        """Add the results of correlations."""
+        result = [(None, None, one.payload is not None, one.payload, one.reason) for one in found]
+        details = ((self._message, result[place], one.messages) for place, one in enumerate(found))
+        self._add([one.subscription for one in found], enumerate(details))
+
+    def _add(self, ids: list[SubscriptionId], details: Iterable[tuple[int, Details]]) -> None:
+        if not ids:
             return
-        self._found += [(message, one) for one in found]
+        start = len(self.ids)
+        self.ids += ids
         self._parts += 1
-        for one in found:
-            count, size = measure(_result(one))
-            self._results += count
-            self._size += size
+        for place, one in details:
+            self.details[start + place] = one
+            self._count(one[1])
         limits = self._limits
         if self._results > limits.max_message_results * 5 // 4 or self._size > limits.max_message_result_bytes * 5 // 4:
             self._cut()
 
-    def finish(self) -> list[tuple[str | int, Selected | Correlated]]:
-        """Return what is within the budget."""
+    def _count(self, result: Result) -> None:
+        count, size = measure(result)
+        self._results += count
+        self._size += size
+
+    def finish(self) -> None:
+        """Keep to the budget."""
         if self._parts > 1:
             self._cut()
-        return self._found
 
     def _cut(self) -> None:
-        before = [(_key(one), _result(one)) for _, one in self._found]
+        before = [(self.ids[place], result) for place, (_, result, _) in self.details.items()]
         after = within_budget(before, self._limits)
         if after is before:
             return
-        found: list[tuple[str | int, Selected | Correlated]] = []
-        marked: set[SubscriptionId] = set()
+        cut = {place: result for place, (_, result) in zip(self.details, after, strict=True)}
+        ids, details = self.ids, self.details
+        self.ids, self.details = [], {}
         self._results = self._size = 0
-        for (message, one), (_, result) in zip(self._found, after, strict=True):
-            if isinstance(one, Selected):
-                one = Selected(one.id, *result)
-            elif result[3] is None:
-                # the first result that is missing stands for all that are
-                if one.subscription in marked:
-                    continue
-                marked.add(one.subscription)
-                one = Correlated(one.subscription, (message,), None, reason=result[4])
-            found.append((message, one))
-            count, size = measure(result)
-            self._results += count
-            self._size += size
-        self._found = found
-
-
-def _key(found: Selected | Correlated) -> SubscriptionId:
-    return found.id if isinstance(found, Selected) else found.subscription
-
-
-def _result(found: Selected | Correlated) -> Result:
-    if isinstance(found, Selected):
-        return found.nodes, found.fragments, found.complete, found.payload, found.reason
-    return None, None, found.payload is not None, found.payload, found.reason
+        marked: set[SubscriptionId] = set()
+        for place, id in enumerate(ids):
+            if place in cut:
+                (message, _, messages), result = details[place], cut[place]
+                if messages is not None and result[3] is None:
+                    # the first result of a correlation that is missing stands for all that are
+                    if id in marked:
+                        continue
+                    marked.add(id)
+                    messages = (message,)
+                self.details[len(self.ids)] = message, result, messages
+                self._count(result)
+            self.ids.append(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +216,7 @@ class Broker:
         self._paused: dict[SubscriptionId, _Paused] = {}
         self._pausing = PauseRule(pause_after, pause_within)
         self._streaks: dict[SubscriptionId, Streak] = {}
-        self._lock = RLock()  # whoever sees a subscription sees its subscriber
+        self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")
 
     def subscribe(
@@ -254,34 +262,34 @@ class Broker:
             elif self._has(id):
                 hint = "choose another id, or unsubscribe that one first"
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already", hint=hint)
+            elif not is_id(id):
+                raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits, not {id!r}")
             given = Subscription(id, query, namespaces, default_namespace, dialect, result, deliver_empty, stream)
-            if is_correlation(query):
-                check_correlation(result, stream)
-                parsed = self.correlations.parse(query, namespaces, default_namespace)
-                if not is_id(id):
-                    raise OptionError("bad-id", f"a subscription's id is a string or a whole number of 64 bits: {id!r}")
-                self.correlations.add(id, parsed, query)
-            else:
-                own = None if stream is None else self._streams.get(stream) or self._engine_of()
-                engine = self.engine if own is None else own
-                engine.add(
-                    query,
-                    id=id,
-                    namespaces=namespaces,
-                    default_namespace=default_namespace,
-                    dialect=dialect,
-                    result=result,
-                    deliver_empty=deliver_empty,
-                )
-                if stream is not None and own is not None:
-                    self._streams[stream] = own
-                if isinstance(engine, Engine) and engine.may_fail(id):
-                    self._failing[id] = given
             if subscriber is not None:
-                self._subscribers[id] = subscriber
+                self._subscribers[id] = subscriber  # before it can match: ``publish`` does not wait for the lock
+            try:
+                self._enter(given)
+            except BaseException:
+                self._subscribers.pop(id, None)
+                raise
             if isinstance(self.engine, Engine) or id not in self.engine:
                 self._subscriptions[id] = given
         return id
+
+    def _enter(self, given: Subscription) -> None:
+        """Add a subscription to what matches it."""
+        if is_correlation(given.query):
+            check_correlation(given.result, given.stream)
+            parsed = self.correlations.parse(given.query, given.namespaces, given.default_namespace)
+            self.correlations.add(given.id, parsed, given.query)
+            return
+        own = None if given.stream is None else self._streams.get(given.stream) or self._engine_of()
+        engine = self.engine if own is None else own
+        engine.add_many([given])
+        if given.stream is not None and own is not None:
+            self._streams[given.stream] = own
+        if isinstance(engine, Engine) and engine.may_fail(given.id):
+            self._failing[given.id] = given
 
     def _refuse_never(
         self,
@@ -412,7 +420,7 @@ class Broker:
         time: Any = None,
         stream: str | None = None,
         failures: list[Failure] | None = None,
-    ) -> list[Match]:
+    ) -> Matches:
         """Match one message; raises MessageError, with the place, if it cannot be read.
 
         The message's id, where none is given, is the count of messages published so far. ``time`` is when it happened,
@@ -420,9 +428,13 @@ class Broker:
         correlations publish is matched too, as a message of its own. Subscriptions that cannot be evaluated on the
         message are appended to ``failures`` (or logged): the others get their matches. One that keeps failing is paused
         (see ``paused``).
+
+        The result is a sequence of :class:`Match` that equals the list of them; ``subscriptions`` are their ids alone.
         """
-        xml = message_of(xml)
-        _check_text("a stream", stream)
+        if type(xml) is not bytes:
+            xml = message_of(xml)
+        if stream is not None:
+            _check_text("a stream", stream)
         if failures is not None and not isinstance(failures, list):
             raise OptionError("bad-failures", f"failures is a list, not {type(failures).__name__}")
         if id is not None and not is_id(id):
@@ -431,28 +443,41 @@ class Broker:
         number = next(self._published)
         message = number if id is None else id
         failed: list[Failure] = []
-        found = _Found(self.engine.limits)
-        found.add(message, self.engine.select(xml, failures=failed))
-        if stream is not None and stream in self._streams:
-            found.add(message, self._streams[stream].select(xml, failures=failed))
-        if len(self.correlations):
-            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed)
-            found.add(message, outcome.results)
-            for made in outcome.derived:
-                if made.stream in self._streams:
-                    found.add(made.id, self._select(made, failed))
+        ids, results = self.engine.find(xml, failed)
+        details: Mapping[int, Details] | None = None
+        if stream in self._streams or self.correlations:
+            parts = _Parts(message, self.engine.limits)
+            parts.add(message, ids, results)
+            self._add_streams(parts, xml, message, at, stream, failed)
+            ids, details = parts.ids, parts.details
+        elif results:
+            details = {place: (message, result, None) for place, result in results.items()}
         if failed:
             self._count(failed, number)
             if failures is not None:
                 failures += failed
             for failure in failed if failures is None else ():
                 _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
-        with self._lock:
-            return [self._match(*one) for one in found.finish()]
+        subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
+        return Matches(message, ids, subscribers, details)
+
+    def _add_streams(
+        self, parts: _Parts, xml: bytes, message: MessageId, at: int | None, stream: str | None, failed: list[Failure]
+    ) -> None:
+        """Add the matches of subscriptions that read streams, those that correlations make included."""
+        if stream is not None and stream in self._streams:
+            parts.add(message, *self._streams[stream].find(xml, failed))
+        if self.correlations:
+            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed)
+            parts.add_correlated(outcome.results)
+            for made in outcome.derived:
+                if made.stream in self._streams:
+                    parts.add(made.id, *self._find(made, failed))
+        parts.finish()
 
     def publish_many(
         self, messages: Iterable[bytes], *, stream: str | None = None, failures: list[Failure] | None = None
-    ) -> Iterator[list[Match]]:
+    ) -> Iterator[Matches]:
         """Publish messages one after the other; yield the matches of each as ``publish`` returns them.
 
         Raises MessageError at the first message that cannot be read; those before it have been published.
@@ -473,25 +498,15 @@ class Broker:
         failed += outcome.failures
         return outcome
 
-    def _select(self, made: Derived, failed: list[Failure]) -> list[Selected]:
+    def _find(self, made: Derived, failed: list[Failure]) -> tuple[list[SubscriptionId], dict[int, Result]]:
         """Match what a correlation published. If it cannot be read, that correlation has failed."""
         try:
-            return self._streams[made.stream].select(made.xml, failures=failed)
+            return self._streams[made.stream].find(made.xml, failed)
         except MessageError as error:  # beyond a limit, which is no fault of the message that completed it
             failure = Failure(made.subscription, published_error(made, error))
             if failure.id not in {one.id for one in failed}:  # else it is known from the correlations
                 failed.append(failure)
-            return []
-
-    def _match(self, message: str | int, found: Selected | Correlated) -> Match:
-        if isinstance(found, Correlated):
-            id, payload, reason = found.subscription, found.payload, found.reason
-            of = self._subscribers.get(id)
-            is_all = payload is not None
-            return Match(message, id, of, complete=is_all, payload=payload, messages=found.messages, reason=reason)
-        of = self._subscribers.get(found.id)
-        kinds = (found.nodes, found.fragments, found.complete, found.payload)
-        return Match(message, found.id, of, *kinds, reason=found.reason)
+            return [], {}
 
     def _checked(self, time: int) -> int:
         """Return the time, or raise a MessageError if it is too far ahead of the clock."""

@@ -19,6 +19,8 @@ def _texts() -> tuple[Any, ...]:
 
 
 def message_of(xml: Any) -> bytes:
+    if type(xml) is bytes:
+        return xml
     if isinstance(xml, (bytes, bytearray, memoryview)):
         return bytes(xml)
     raise OptionError("bad-message", f"a message is bytes, not {type(xml).__name__}", hint="encode it")

@@ -9,13 +9,13 @@ Everything is immutable and compares by value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from twigcast.frozen import frozen
 from twigcast.pattern import Predicate, Reason, Twig
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Path:
     """``kind`` is that of the nodes it finds; ``.`` (no steps) is the bound node itself."""
 
@@ -28,7 +28,7 @@ class Path:
         return self.text == "."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """The where clause: a boolean XPath expression on the bound node; ``predicate`` None: no tree pattern."""
 
@@ -39,19 +39,19 @@ class Condition:
 # -- items: what stands in braces
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """The nodes of a path, copied; in an attribute value, their string-values."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """``count sum min max avg string concat``, and ``number`` in order by. Where one node is wanted, the first in
     document order is meant (SEMANTICS 7)."""
@@ -66,7 +66,7 @@ Item: TypeAlias = "Copy | Constant | Function"
 # -- the template
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     ns: str
     local: str
@@ -76,36 +76,36 @@ class Name:
         return f"{self.prefix}:{self.local}" if self.prefix else self.local
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hole:
     """A sequence in braces; neighbouring strings of one hole are set apart by a space, those of two are not."""
 
     items: tuple[Item | Element, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute:
     name: Name
     parts: tuple[str | Hole, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     target: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """The place of the FLWR expression in the outer element."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """A constant element. ``declared`` are the namespaces that its own tag declares."""
 
@@ -118,7 +118,7 @@ class Element:
 Content: TypeAlias = "str | Hole | Element | Comment | Instruction | Groups"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderKey:
     value: Item
     descending: bool = False
@@ -129,7 +129,7 @@ class OrderKey:
         return isinstance(self.value, Function) and self.value.name not in ("string", "concat")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Where the binding path starts: ``doc``, ``stream``, or nothing said (the message in any case)."""
 
@@ -137,7 +137,7 @@ class Source:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transform:
     """``variable`` is only for print-out. ``reasons`` tell why, where some path or condition is no tree pattern."""
 

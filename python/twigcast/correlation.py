@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from twigcast.constructor import Content, Copy, Element, Function, Hole, Item, Name, Path, items_of
+from twigcast.frozen import frozen
 from twigcast.pattern import Twig
 
 JOIN, FOLLOWED = "join", "followed"
@@ -30,7 +31,7 @@ class Ref(NamedTuple):
     variable: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """``path`` leads from the node of ``parent`` (None: from the document), and always has a twig. ``name`` is for
     print-out; those that the text does not name have names of the form ``_1``."""
@@ -45,7 +46,7 @@ class Variable:
         return self.path.kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A parent comes before its children. ``root`` is the variable that the default output shows: the innermost
     element of the block's own path, or the document. ``stream`` is empty where the text names none: then every message
@@ -59,7 +60,7 @@ class Block:
         return [at for at, one in enumerate(self.variables) if one.parent == of]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JoinPredicate:
     """``right`` is in the block that the link adds, ``left`` in an earlier one. ``=`` and ``!=`` compare strings,
     ``< <= > >=`` numbers (SEMANTICS 5, 20)."""
@@ -69,7 +70,7 @@ class JoinPredicate:
     right: Ref
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """What ties a block to all blocks before it. ``window`` None: no bound (SEMANTICS 18)."""
 
@@ -78,11 +79,11 @@ class Link:
     window: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VariablePath(Path):
     """A path of the SELECT clause, from the node of a variable."""
 
-    ref: Ref = Ref(0, 0)  # noqa: RUF009 - a tuple
+    ref: Ref = Ref(0, 0)
 
 
 @dataclass(frozen=True)

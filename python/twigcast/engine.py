@@ -6,16 +6,16 @@ import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
 from twigcast.columns import Rejected, columns_of, error_of, merged, message_of, raise_if, with_rejected
-from twigcast.constructor import Transform
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.failures import Failed, FailedRows, add_failed, exceeded_rows, failures_column
@@ -40,6 +40,7 @@ from twigcast.plan.planner import Plan
 from twigcast.register import Register
 from twigcast.removed import refuse_removed
 from twigcast.results import (
+    NOTHING,
     RESULT_FIELDS,
     Selected,
     as_matches,
@@ -49,16 +50,17 @@ from twigcast.results import (
     exceeds,
     match_of,
 )
-from twigcast.schema import Schema, schema_of
-from twigcast.schema.gate import Gate
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.shares import Result, within_budget
 from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
-from twigcast.transform import reference
-from twigcast.transform.deliveries import Deliveries
-from twigcast.transform.encode import encoded
-from twigcast.transform.templates import Prepared, Templates
+
+if TYPE_CHECKING:  # only those who transform or validate pay for importing these
+    from twigcast.constructor import Transform
+    from twigcast.schema import Schema
+    from twigcast.schema.gate import Gate
+    from twigcast.transform.deliveries import Deliveries
+    from twigcast.transform.templates import Prepared, Templates
 
 _LOG = logging.getLogger(__name__)
 
@@ -107,12 +109,18 @@ class Engine:
         if on_invalid not in ON_INVALID:
             hint = f"on_invalid is one of {', '.join(ON_INVALID)}"
             raise OptionError("unknown-on-invalid", f"there is no on_invalid {on_invalid!r}", hint=hint)
-        self.schema = schema_of(schema)
+        self.schema: Schema | None = None
+        self._gate: Gate | None = None
         self.on_invalid = on_invalid
-        self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
+        if schema is not None:
+            from twigcast.schema import schema_of
+            from twigcast.schema.gate import Gate
+
+            self.schema = schema_of(schema)
+            self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.of_kernel()
+        self._limits = _kernel.Limits(self.limits.of_kernel())
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
         self.kernel = self._make_kernel()
         self._scope = scope_of(self.namespaces, None)
@@ -123,8 +131,6 @@ class Engine:
         self._wanting: dict[int, Subscription] = {}
         # transforms, by number, and those of them that the kernel does not evaluate
         self._transforming: dict[int, Subscription] = {}
-        self._deliveries = self._make_deliveries()
-        self._templates = self._make_templates()
         self._ids = Ids()
         self._removed = 0  # since the engine was compacted
         self._history = History()
@@ -160,6 +166,8 @@ class Engine:
         return Shapes()
 
     def _make_deliveries(self) -> Deliveries:
+        from twigcast.transform.deliveries import Deliveries
+
         return Deliveries(self._parsed)
 
     def _options(self) -> dict[str, Any]:
@@ -287,6 +295,8 @@ class Engine:
         check_deliver_empty(s.deliver_empty, is_transform=True)
         prepared = self._prepare(s)
         if prepared.encoded is None and prepared.transform is not None:
+            from twigcast.transform import reference
+
             reference.check(prepared.transform, s.query)
         return prepared
 
@@ -294,7 +304,17 @@ class Engine:
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
-    def _make_templates(self) -> Templates:
+    @cached_property
+    def _deliveries(self) -> Deliveries:
+        """The transforms that Python evaluates."""
+        return self._make_deliveries()
+
+    @cached_property
+    def _templates(self) -> Templates:
+        """The shapes of transforms, encoded for the kernel in use."""
+        from twigcast.transform.encode import encoded
+        from twigcast.transform.templates import Templates
+
         code = self._register.codes.__getitem__
         return Templates(parse_transform_of, lambda transform: encoded(transform, code))
 
@@ -321,6 +341,8 @@ class Engine:
         if in_kernel:
             self._transforming[number] = s
         else:
+            from twigcast.transform.templates import Prepared
+
             self._add_transform(number, s, self._transform(s) if in_kernel is None else Prepared(None))
 
     def learn(self, s: Subscription, constants: set[int]) -> Template | None:
@@ -416,7 +438,7 @@ class Engine:
         raise_if(error)
         self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
-        if self._deliveries:
+        if self._transforming and self._deliveries:
             row = self._deliveries.make(xml, self.limits)
             failed += row.failed
             numbers = sorted([*numbers, *(one.number for one in row.made)])
@@ -439,29 +461,40 @@ class Engine:
 
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
         """Do as ``match`` does, with what each of the subscriptions selects, if it asked for that."""
-        xml = message_of(xml)
+        ids, results = self.find(message_of(xml), failures)
+        return [Selected(id, *results.get(place, NOTHING)) for place, id in enumerate(ids)]
+
+    def find(self, xml: bytes, failures: list[Failure] | None) -> tuple[list[SubscriptionId], dict[int, Result]]:
+        """Do as ``select`` does, in columns: the ids of the subscriptions, and by place the results that there are."""
         began = self._reuses
-        found, exceeded, error = self.kernel.select_one(xml, self._limits)
-        raise_if(error)
-        self._validate(xml)
+        results: dict[int, Result] = {}
+        if self._wanting or self._transforming:
+            numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
+        else:
+            numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
+        if error is not None:
+            raise error_of(error)
+        if self._gate is not None:
+            self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
-        chosen: list[tuple[int, Result]] = [
-            (number, (nodes, fragments, reason is None, payload, reason))
-            for number, nodes, fragments, reason, payload in found
-        ]
-        if self._deliveries:
+        if self._transforming and self._deliveries:
             row = self._deliveries.make(xml, self.limits)
             failed += row.failed
-            chosen += [(one.number, one.result) for one in row.made]
-            chosen.sort(key=lambda one: one[0])
-        if self._transforming:
-            chosen = within_budget(chosen, self.limits)
+            results.update((one.number, one.result) for one in row.made)
+            numbers = sorted([*numbers, *(one.number for one in row.made)])
+        if results and self._transforming:
+            results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
         if failed:
             self._report(failed, failures)
         with self._lock:
             if self._reuses != began:
-                chosen = [one for one in chosen if self._reused_at.get(one[0], 0) <= began]
-            return [Selected(id, *result) for number, result in chosen for id in self._ids.at([number])]
+                numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
+            ids = self._ids.at(numbers)
+            if not results:
+                return ids, results
+            if len(ids) < len(numbers):  # some were removed meanwhile
+                numbers = [n for n in numbers if self._ids.at([n])]
+        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
 
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)
@@ -529,7 +562,7 @@ class Engine:
             result = pa.array(data)
             matches = result.field("matches")
             failed = exceeded_rows(exceeded, self.limits)
-            if self._deliveries:
+            if self._transforming and self._deliveries:
                 part = xml.slice(start, end - start)
                 made, more = self._deliveries.make_column(part, result.field("error"), self.limits)
                 add_failed(failed, more)
@@ -565,7 +598,7 @@ class Engine:
             result = pa.array(data)
             matches, error = as_matches(result.field("matches")), result.field("error")
             failed = exceeded_rows(exceeded, self.limits)
-            if self._deliveries:
+            if self._transforming and self._deliveries:
                 made, more = self._deliveries.make_column(xml.slice(start, end - start), error, self.limits)
                 add_failed(failed, more)
                 rows = [[match_of(one.number, one.result) for one in row] for row in made]
@@ -612,12 +645,16 @@ class Engine:
         """Open what ``save`` wrote. The schema of messages is not in it and has to be given again."""
         from twigcast import snapshot
 
-        return snapshot.load(Path(path), cls, schema=schema_of(schema), on_invalid=on_invalid)
+        if schema is not None:
+            from twigcast.schema import schema_of
+
+            schema = schema_of(schema)
+        return snapshot.load(Path(path), cls, schema=schema, on_invalid=on_invalid)
 
     def _adopt(self, kernel: _kernel.Engine, ids: Ids, history: History) -> None:
         """Goes on from what a snapshot held."""
         self.kernel, self._register = kernel, Register(kernel)
-        self._templates = self._make_templates()
+        self.__dict__.pop("_templates", None)
         self._ids, self._history = ids, history
 
     def _compact(self) -> None:
@@ -641,7 +678,7 @@ class Engine:
     def _replace_compiled(self, copy: Engine) -> None:
         """Go on with the kernel of a copy, which numbers its subscriptions as this one does."""
         self.kernel, self._register, self._shapes = copy.kernel, copy._register, copy._shapes
-        self._templates = copy._templates
+        self.__dict__.pop("_templates", None)
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
         """Writes what has changed since a version. Changes are known since the set was first saved or opened."""

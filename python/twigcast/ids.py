@@ -60,15 +60,20 @@ class Ids:
         return len(self._array if self._list is None else self._list)
 
     def at(self, numbers: Sequence[int]) -> list[SubscriptionId]:
-        """The ids of those numbers that have one."""
-        if self._list is None:
+        """Return the ids of those numbers that have one."""
+        by_number = self._list
+        if by_number is None:
             self._lookups += 1
             if self._lookups * _LOOKUP < len(self._array):
                 # not pa.array: the first that is made from a list imports pandas
                 some = pa.Array.from_buffers(pa.uint32(), len(numbers), [None, pa.py_buffer(array("I", numbers))])
                 whole = None if self._whole is None else self._whole.take(some)
                 return [id for id in _objects(self._array.take(some), whole) if id is not None]
-        return [id for id in map(self._by_number().__getitem__, numbers) if id is not None]
+            by_number = self._by_number()
+        found = list(map(by_number.__getitem__, numbers))
+        if self._numbers is not None and len(self._numbers) == len(by_number):
+            return cast("list[SubscriptionId]", found)  # no number is free
+        return [id for id in found if id is not None]
 
     def numbers(self, ids: Sequence[SubscriptionId]) -> list[int]:
         """The numbers of ids that are there."""

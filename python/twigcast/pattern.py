@@ -13,11 +13,10 @@ a shape, and ``constants`` lists them in the order of traversal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from twigcast.errors import Span
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 
 
 class _Remembers:
@@ -47,8 +46,7 @@ def _hash_once(cls: type[_T]) -> type[_T]:
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step(_Remembers):
     """One step of a path: how to get there from the node before, and what is found there.
 
@@ -72,8 +70,7 @@ class Step(_Remembers):
         return text
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinearPath:
     """A path from the document root without predicates: all that the shared path engine sees."""
 
@@ -93,8 +90,7 @@ class Predicate(_Remembers):
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node(_Remembers):
     """A step and the filters on it. They apply left to right: each counts positions among what the last one left.
 
@@ -113,8 +109,7 @@ class _RemembersSteps(_Remembers):
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Twig(_RemembersSteps):
     """A trunk of nodes below a context node; it finds every match of the last one. No nodes: the context itself."""
 
@@ -146,8 +141,7 @@ class Twig(_RemembersSteps):
         return twig_text(self)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A constant of the subscription: a string, compared as such, or a float."""
 
@@ -157,8 +151,7 @@ class Const:
 # -- values: what is compared with a constant
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringValue:
     """The string-value of ``twig``'s nodes. A test on it holds if it holds for any of them; with ``first``, for the
     first in document order, or for the empty string if there is none (SEMANTICS 2, 7)."""
@@ -167,20 +160,17 @@ class StringValue:
     first: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalizeSpace:
     of: StringValue
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringLength:
     of: StringValue | NormalizeSpace
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """How many distinct nodes ``twig`` finds."""
 
@@ -193,42 +183,36 @@ Value: TypeAlias = "StringValue | NormalizeSpace | StringLength | Count"
 # -- predicates
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bool(Predicate):
     value: bool
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class And(Predicate):
     terms: tuple[Predicate, ...]
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Or(Predicate):
     terms: tuple[Predicate, ...]
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Not(Predicate):
     term: Predicate
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exists(Predicate):
     twig: Twig
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeIs(Predicate):
     """The context node itself passes this test; the document passes none."""
 
@@ -238,8 +222,7 @@ class NodeIs(Predicate):
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compare(Predicate):
     """``value op constant``. Numeric when the constant is a float, as it always is for ``< <= > >=`` (SEMANTICS 5)."""
 
@@ -249,8 +232,7 @@ class Compare(Predicate):
 
 
 @_hash_once
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match(Predicate):
     """``function`` is ``contains`` or ``starts-with``."""
 
@@ -259,8 +241,7 @@ class Match(Predicate):
     const: Const
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position(Predicate):
     """``of op n``, where ``op`` is one of ``= != <= >=``, and ``of`` is
 
@@ -278,8 +259,7 @@ TRUE, FALSE = Bool(True), Bool(False)
 # -- whole subscriptions
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """Nodes that a subscription selects: those of ``twig`` below the document, if ``guard`` holds for the document."""
 
@@ -287,16 +267,14 @@ class Selection:
     twig: Twig
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Structural:
     """A linear path, of elements with perhaps an attribute or text() at its end: for the path engine alone."""
 
     path: LinearPath
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """A filter that tree patterns decide: it matches when ``condition`` holds for the document.
 
@@ -309,8 +287,7 @@ class Pattern:
     pick: Position | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """What keeps a query from being a tree pattern, and where in its text."""
 
@@ -318,8 +295,7 @@ class Reason:
     span: Span
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Residual:
     """A query beyond tree patterns. It can only match where ``necessary`` does (None: anywhere).
 

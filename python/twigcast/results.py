@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import eq
+from typing import Any, overload
 
 from twigcast import rows
 from twigcast.arrow import pa, pc
@@ -65,6 +68,84 @@ class Match:
     """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.shares``)."""
 
     __repr__ = shown
+
+
+Details = tuple[str | int, Result, tuple[str | int, ...] | None]
+"""What a match has beyond the subscription: its message, its results, and what was joined if it is a correlation's."""
+
+NOTHING: Result = (None, None, True, None, None)
+"""The result of a subscription that asks for the match only."""
+
+
+class Matches(Sequence[Match]):
+    """The matches of one message: a sequence that equals the list of them.
+
+    They are kept as columns, and a :class:`Match` is made when it is asked for. Whoever needs to know only which
+    subscriptions matched takes ``subscriptions``, which costs nothing.
+
+    >>> from twigcast import Broker
+    >>> broker = Broker()
+    >>> _ = broker.subscribe("/news", id="s1")
+    >>> found = broker.publish(b"<news/>", id="m1")
+    >>> found, found.subscriptions
+    ([Match(message='m1', subscription='s1')], ['s1'])
+    """
+
+    __slots__ = ("_details", "_subscribers", "message", "subscriptions")
+
+    def __init__(
+        self,
+        message: str | int,
+        subscriptions: list[SubscriptionId],
+        subscribers: Sequence[str | None] | None = None,
+        details: Mapping[int, Details] | None = None,
+    ) -> None:
+        """Take columns: the subscribers are None if no match has one, the details are by place where there are any."""
+        self.message = message
+        """The id of the message that was published."""
+        self.subscriptions = subscriptions
+        """The ids of the subscriptions that matched, in the order of the matches."""
+        self._subscribers = subscribers
+        self._details = details
+
+    def __len__(self) -> int:
+        return len(self.subscriptions)
+
+    @overload
+    def __getitem__(self, place: int) -> Match: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Match]: ...
+    def __getitem__(self, place: int | slice) -> Match | list[Match]:
+        places = range(len(self.subscriptions))[place]
+        return self._match(places) if isinstance(places, int) else list(map(self._match, places))
+
+    def __iter__(self) -> Iterator[Match]:
+        return map(self._match, range(len(self.subscriptions)))
+
+    def _match(self, place: int) -> Match:
+        subscription = self.subscriptions[place]
+        subscriber = None if self._subscribers is None else self._subscribers[place]
+        details = self._details and self._details.get(place)
+        if not details:
+            return Match(self.message, subscription, subscriber)
+        message, (nodes, fragments, complete, payload, reason), messages = details
+        return Match(message, subscription, subscriber, nodes, fragments, complete, payload, messages, reason)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (Matches, list)):
+            return len(self) == len(other) and all(map(eq, self, other))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Any) -> list[Match]:
+        return [*self, *other] if isinstance(other, (Matches, list)) else NotImplemented
+
+    def __radd__(self, other: Any) -> list[Match]:
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 def check_result(result: object) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from fractions import Fraction
 
 from twigcast.errors import OptionError
@@ -95,6 +94,8 @@ def _parse_date(text: str) -> datetime | None:
     """Return a date and time as XML Schema or RSS write them."""
     try:
         if _MAIL.fullmatch(text):
+            from email.utils import parsedate_to_datetime  # takes a while to import
+
             return parsedate_to_datetime(text)
         parts = _DATE_TIME.fullmatch(text)
         if not parts:

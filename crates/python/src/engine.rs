@@ -4,9 +4,9 @@ use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, numbered, rows_of, Column, Constant};
 use crate::locks::is_free;
 use crate::pool::Pool;
-use crate::results::{self, Selected};
+use crate::results;
 use crate::rows::{failures, table, Errors, Failure, Rows};
-use crate::xml::{error, limits, Error};
+use crate::xml::{error, limits_of, Error, GivenLimits};
 use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array, UInt8Array};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
@@ -292,9 +292,9 @@ impl Engine {
         &self,
         py: Python<'_>,
         xml: &[u8],
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
     ) -> PyResult<(Vec<u32>, Vec<Failure>, Option<Error>)> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         Ok(py.detach(|| {
             let mut out = vec![];
             let (read, failed) = self.with_matcher(|kernel, matcher| {
@@ -304,23 +304,23 @@ impl Engine {
         }))
     }
 
-    /// As `match_one`, with what each subscription gets: (number, nodes, fragments, reason, payload), where the
-    /// reason says why that is not all, if it is not. Equal payloads are one object.
+    /// As `match_one`, with what subscriptions get, by their numbers; those that get the match alone have no entry.
     #[pyo3(signature = (xml, limits=None))]
-    fn select_one(
+    fn select_one<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         xml: &[u8],
-        limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Vec<Selected>, Vec<Failure>, Option<Error>)> {
-        let limits = self::limits(limits)?;
+        limits: Option<GivenLimits<'py>>,
+    ) -> PyResult<(Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>)> {
+        let limits = limits_of(limits)?;
         let (mut found, mut selected) = (vec![], Results::default());
         let (read, failed) = py.detach(|| {
             self.with_matcher(|kernel, matcher| {
                 (matcher.select(kernel, xml, &limits, &mut found, &mut selected), failures(matcher.failed()))
             })
         });
-        Ok((results::listed(py, &found, &selected), failed, read.err().map(error)))
+        let selected = results::by_number(py, &found, &selected)?;
+        Ok((found, selected, failed, read.err().map(error)))
     }
 
     /// As `match_column`, in ascending order and with what each subscription gets: (matches: list<struct>, error).
@@ -332,9 +332,9 @@ impl Engine {
         start: usize,
         max_matches: usize,
         max_bytes: usize,
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
     ) -> PyResult<(ArrowData, usize, FailedRows)> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
         let max_bytes = max_bytes.min(MOST_BYTES);
@@ -363,9 +363,9 @@ impl Engine {
         start: usize,
         max_matches: usize,
         order: &str,
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
     ) -> PyResult<(ArrowData, usize, FailedRows)> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         let order = match order {
             "ascending" => Order::Ascending,
             "any" => Order::Any,

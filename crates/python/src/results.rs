@@ -6,32 +6,34 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::ops::Range;
 use std::sync::Arc;
 use twigcast_kernel::output::Cut;
 use twigcast_kernel::output::Results;
 use twigcast_kernel::shapes::Form;
 
-/// A match: number, nodes, fragments, why these are not all, if they are not, and the new message of a transform.
-pub type Selected = (u32, Option<Vec<u32>>, Option<Vec<Py<PyBytes>>>, Option<&'static str>, Option<Py<PyBytes>>);
-
-pub fn listed(py: Python<'_>, numbers: &[u32], results: &Results) -> Vec<Selected> {
-    let payload = |p| PyBytes::new(py, &results.payloads[range(&results.payload_ends, p)]).unbind();
-    let payloads: Vec<Py<PyBytes>> = (0..results.payload_ends.len()).map(payload).collect();
+/// What subscriptions get, as Python has a result: nodes, fragments, whether these are all, the new message of a
+/// transform, and why something is missing. Those that get the match alone have no entry; equal payloads are one object.
+pub(crate) fn by_number<'py>(py: Python<'py>, numbers: &[u32], results: &Results) -> PyResult<Bound<'py, PyDict>> {
+    let payload = |p| PyBytes::new(py, &results.payloads[range(&results.payload_ends, p)]);
+    let payloads: Vec<Bound<'py, PyBytes>> = (0..results.payload_ends.len()).map(payload).collect();
     let mut payload_of = results.payload_of.iter();
-    let mut one = |(i, &number): (usize, &u32)| {
-        let nodes = || results.nodes[range(&results.node_ends, i)].to_vec();
-        let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]).unbind();
-        let fragments = || range(&results.fragment_ends, i).map(fragment).collect();
-        let form = results.forms[i];
-        let nodes = (form == Some(Form::Nodes)).then(nodes);
+    let selected = PyDict::new(py);
+    for (i, number) in numbers.iter().enumerate() {
+        let (form, cut) = (results.forms[i], results.cuts[i]);
+        if form.is_none() && cut.is_none() {
+            continue;
+        }
+        let nodes = (form == Some(Form::Nodes)).then(|| results.nodes[range(&results.node_ends, i)].to_vec());
+        let fragment = |f| PyBytes::new(py, &results.bytes[range(&results.fragments, f)]);
+        let fragments = || range(&results.fragment_ends, i).map(fragment).collect::<Vec<_>>();
         let fragments = (form == Some(Form::Fragments)).then(fragments);
         let payload = if form == Some(Form::Payload) { payload_of.next() } else { None };
-        let payload = payload.filter(|_| results.cuts[i].is_none()).map(|&p| payloads[p as usize].clone_ref(py));
-        (number, nodes, fragments, results.cuts[i].map(Cut::code), payload)
-    };
-    numbers.iter().enumerate().map(&mut one).collect()
+        let payload = payload.filter(|_| cut.is_none()).map(|&p| &payloads[p as usize]);
+        selected.set_item(number, (nodes, fragments, cut.is_none(), payload, cut.map(Cut::code)))?;
+    }
+    Ok(selected)
 }
 
 fn range(ends: &[u32], i: usize) -> Range<usize> {

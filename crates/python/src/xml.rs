@@ -23,6 +23,33 @@ pub fn error(e: XmlError) -> Error {
     (e.code, e.message, e.line, e.column, e.offset)
 }
 
+/// Limits that were read once, for calls where reading a dictionary would cost more than a small message does.
+#[pyclass(frozen, name = "Limits", module = "twigcast._kernel")]
+pub(crate) struct HeldLimits(Limits);
+
+#[pymethods]
+impl HeldLimits {
+    #[new]
+    fn new(limits: &Bound<'_, PyDict>) -> PyResult<HeldLimits> {
+        Ok(HeldLimits(self::limits(Some(limits))?))
+    }
+}
+
+/// The limits of a call: a dictionary of those that differ from the defaults, or limits that were read before.
+#[derive(FromPyObject)]
+pub(crate) enum GivenLimits<'py> {
+    Held(Bound<'py, HeldLimits>),
+    Named(Bound<'py, PyDict>),
+}
+
+pub(crate) fn limits_of(given: Option<GivenLimits<'_>>) -> PyResult<Limits> {
+    match given {
+        Some(GivenLimits::Held(held)) => Ok(held.get().0),
+        Some(GivenLimits::Named(named)) => limits(Some(&named)),
+        None => Ok(Limits::default()),
+    }
+}
+
 /// The defaults, changed by what the dictionary names.
 pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
     let mut limits = Limits::default();
@@ -286,6 +313,7 @@ fn documents_built() -> u64 {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<HeldLimits>()?;
     m.add_function(wrap_pyfunction!(validate, m)?)?;
     m.add_function(wrap_pyfunction!(events, m)?)?;
     m.add_function(wrap_pyfunction!(elements, m)?)?;

@@ -5,9 +5,7 @@ Such a predicate is a leaf that no one looks into (``Raw``): where all of the el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 from twigcast.lang import ast
 from twigcast.lang.canon import Opaque
 from twigcast.lang.context import at_document
@@ -17,8 +15,7 @@ from twigcast.pattern import Node, Step, Twig
 _DOWN = frozenset(("child", "descendant", "descendant-or-self", "self", "attribute"))
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raw(Opaque):
     """A predicate as it was written."""
 

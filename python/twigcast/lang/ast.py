@@ -6,18 +6,17 @@ Chains that text can make long (steps, predicates, and, or, |) are flat tuples: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from twigcast.errors import Span
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 from twigcast.lang.functions import FUNCTIONS
 
 NODE_SET, BOOLEAN, NUMBER, STRING = "node-set", "boolean", "number", "string"
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameTest:
     """``ns`` None: any namespace; ``""``: none. ``local`` None: any name. Which kind of node, the axis says."""
 
@@ -26,8 +25,7 @@ class NameTest:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindTest:
     """``text``, ``comment``, ``processing-instruction`` (with an optional target) or ``node``."""
 
@@ -36,8 +34,7 @@ class KindTest:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisStep:
     axis: str
     test: NameTest | KindTest
@@ -45,16 +42,14 @@ class AxisStep:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocationPath:
     absolute: bool
     steps: tuple[AxisStep, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilterPath:
     """``(primary)[p]/steps``: predicates or steps on an expression that is not itself a step."""
 
@@ -64,15 +59,13 @@ class FilterPath:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     operands: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Logical:
     """``op`` is ``and`` or ``or``; at least two operands."""
 
@@ -81,8 +74,7 @@ class Logical:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     op: str
     left: Expr
@@ -90,8 +82,7 @@ class Comparison:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arithmetic:
     op: str
     left: Expr
@@ -99,30 +90,26 @@ class Arithmetic:
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Negation:
     operand: Expr
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     name: str
     arguments: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     value: float
     span: Span = field(compare=False, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class String:
     value: str
     span: Span = field(compare=False, repr=False)

@@ -11,11 +11,9 @@ The text alone decides, in this order (docs/filters.md, docs/correlations.md):
 
 from __future__ import annotations
 
-import re
-
 from twigcast.errors import OptionError
 from twigcast.lang.flwr import is_transform
-from twigcast.lang.lexer import NCNAME
+from twigcast.lang.lexer import NCNAME, NameRegex
 from twigcast.lang.xpath import DIALECTS, check_dialect
 from twigcast.lang.xscl import is_correlation
 
@@ -23,7 +21,7 @@ LANGUAGES = {"filter": "XPath", "transform": "FLWR", "correlate": "XSCL"}
 """The kinds of subscriptions, and the language of each."""
 
 # S/blog//title, or S alone: a relative path, or a stream and what to take of it.
-_BLOCK = re.compile(rf"\s*({NCNAME})\s*(?:/|$)")
+_BLOCK = NameRegex(rf"\s*({NCNAME})\s*(?:/|$)")
 _HINTS = {
     "filter": "a filter is an XPath expression, such as //order[total > 100]",
     "transform": "a transform is an element around a FLWR expression: <r>{ for $x in //a return $x }</r>",

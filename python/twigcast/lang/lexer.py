@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from twigcast.errors import QueryError, Span
 
@@ -15,8 +16,24 @@ _START = (
 )
 NCNAME = f"[{_START}][{_START}\\-.0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
 
+
+class NameRegex:
+    """A regular expression with names in it, compiled when it is first used: their many ranges take long to compile."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._pattern, self._flags = pattern, flags
+
+    match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(re.compile(self._pattern, self._flags), method)
+        setattr(self, method, found)
+        return found
+
+
 # A name and its prefix are one token: no white space around the colon. "(?!:)" leaves the "::" of an axis alone.
-TOKEN = re.compile(
+TOKEN = NameRegex(
     rf"""(?P<space>[ \t\r\n]+)
     |(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)
     |(?P<literal>"[^"]*"|'[^']*')

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from twigcast.errors import OptionError, QueryError, Span
-from twigcast.lang.lexer import NCNAME
+from twigcast.lang.lexer import NCNAME, NameRegex
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 
 
-_NCNAME = re.compile(NCNAME)
+_NCNAME = NameRegex(NCNAME)
 
 
 def check_namespaces(namespaces: Any, default: Any = None) -> None:

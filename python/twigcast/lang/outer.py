@@ -7,15 +7,13 @@ is about (routes.py): these leaves say where to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 from twigcast.lang.canon import Opaque, any_branch, conj, disj, leaves, negate
 from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Up(Opaque):
     """Holds for the parent; ``absent`` if there is none, that is, for the document."""
 
@@ -23,24 +21,21 @@ class Up(Opaque):
     absent: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Above(Opaque):
     """Holds for some ancestor."""
 
     of: Predicate
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtDocument(Opaque):
     """Holds for the document."""
 
     of: Predicate
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown(Opaque):
     """No tree pattern; ``serial`` keeps two of them apart, for they are two unknowns."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 from twigcast.pattern import (
     FALSE,
     TRUE,
@@ -25,8 +25,7 @@ from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """One of three kinds, from cheap to dear:
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from twigcast.frozen import quick
+from twigcast.frozen import frozen
 from twigcast.pattern import (
     And,
     Compare,
@@ -24,8 +22,7 @@ from twigcast.pattern import (
 )
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot(Const):
     """The place of a constant; ``value`` is still there for rules that depend on it (an empty string, a NaN)."""
 

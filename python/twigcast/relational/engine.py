@@ -33,6 +33,7 @@ from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
 from twigcast.relational.state import State
 from twigcast.relational.statements import Layout, match_statement
 from twigcast.results import Selected
+from twigcast.shares import Result
 
 # Subscriptions that are on their way into the tables at one time.
 CHUNK = 50_000
@@ -281,6 +282,10 @@ class RelationalEngine:
     def select(self, xml: bytes, *, failures: list[Failure] | None = None) -> list[Selected]:
         """As ``Engine.select`` has it; joins try every subscription, so there are no failures."""
         return [Selected(id) for id in self.match(xml)]
+
+    def find(self, xml: bytes, failures: list[Failure] | None) -> tuple[list[SubscriptionId], dict[int, Result]]:
+        """As ``Engine.find`` has it."""
+        return self.match(xml), {}
 
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Matches the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,

@@ -5,7 +5,6 @@ As in `documents`, ``Random.random`` is the only source of chance, so a seed giv
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from itertools import accumulate
 from random import Random
 
 from twigcast.errors import OptionError
-from twigcast.lang.lexer import NCNAME
+from twigcast.lang.lexer import NCNAME, NameRegex
 from twigcast.schema.dtd import Dtd
 
 COMPARISONS = ("<", "<=", ">", ">=")
@@ -21,7 +20,7 @@ COMPARISONS = ("<", "<=", ">", ">=")
 PATIENCE = 20_000
 
 
-_PREFIX = re.compile(NCNAME)
+_PREFIX = NameRegex(NCNAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

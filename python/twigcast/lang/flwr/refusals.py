@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from twigcast.lang.lexer import NCNAME, NameRegex
 
-from twigcast.lang.lexer import NCNAME
-
-KEYWORD = re.compile(NCNAME)
+KEYWORD = NameRegex(NCNAME)
 _NESTED = "one FLWR expression per subscription: put the path itself in braces, { $v/item }"
 _NO_IF = "there is no 'if': leave a path that may be empty, or make two subscriptions with a where clause each"
 

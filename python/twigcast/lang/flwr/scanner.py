@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 
 from twigcast.errors import QueryError, Span
-from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, Token, bad_character
+from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, NameRegex, Token, bad_character
 
 KEYWORDS = frozenset(
     ("for", "let", "where", "order", "stable", "return", "ascending", "descending", "empty", "collation", "group")
 )
 SPACE = " \t\r\n"
 ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-WORD = re.compile(NCNAME)
-QNAME = re.compile(f"(?:{NCNAME}:)?{NCNAME}")
+WORD = NameRegex(NCNAME)
+QNAME = NameRegex(f"(?:{NCNAME}:)?{NCNAME}")
 _REFERENCE = re.compile(r"&(?:#(?P<dec>[0-9]{1,8})|#x(?P<hex>[0-9A-Fa-f]{1,8})|(?P<name>[A-Za-z]+));")
 _LITERAL = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
 _VALID = re.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -11,7 +11,7 @@ from twigcast.errors import QueryError, Span
 from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.flwr.scanner import SPACE, skip_space
-from twigcast.lang.lexer import NCNAME, bad_character
+from twigcast.lang.lexer import NCNAME, NameRegex, bad_character
 from twigcast.lang.names import Scope
 from twigcast.lang.never import never
 from twigcast.lang.never_words import Never
@@ -28,7 +28,7 @@ MAX_BLOCKS = 16
 # Of a whole query: who looks for what queries have in common compares graphs of these.
 MAX_PREDICATES = 64
 MAX_VARIABLES = 128
-_WORD = re.compile(NCNAME)
+_WORD = NameRegex(NCNAME)
 _KEYWORD = re.compile("[A-Z]{2,}")
 _Comparison = tuple[Draft, str, Draft, Span]
 

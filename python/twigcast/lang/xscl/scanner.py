@@ -10,14 +10,14 @@ import re
 from twigcast.errors import QueryError, Span
 from twigcast.hints import misspelt
 from twigcast.lang.flwr.scanner import skip_space
-from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, Token, bad_character
+from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, NameRegex, Token, bad_character
 
-VARIABLE = re.compile(rf"(?:(?!->){NCNAME})'*")
+VARIABLE = NameRegex(rf"(?:(?!->){NCNAME})'*")
 _ARROW = re.compile(r"->|→|⟶")
 
 
-_FIRST = re.compile(rf"\s*({NCNAME})\s+(?:({NCNAME})|\*\s+{NCNAME}|[<$])")
-_BRACES = re.compile(rf"({NCNAME})\s*\{{[^{{}}]*,[^{{}}]*\}}")
+_FIRST = NameRegex(rf"\s*({NCNAME})\s+(?:({NCNAME})|\*\s+{NCNAME}|[<$])")
+_BRACES = NameRegex(rf"({NCNAME})\s*\{{[^{{}}]*,[^{{}}]*\}}")
 
 
 def misspelt_clause(source: str) -> bool:
