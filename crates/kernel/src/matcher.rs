@@ -439,9 +439,11 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         let message = Message { src, nodes, names: &index.names, constants };
         if check {
             candidates.check(message, |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
+            scratch.begin_message();
             for b in candidates.stored(store, |guard| paths.has(guard)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
+            scratch.end_message();
         }
         if queries.any(&self.out[from..]) {
             self.keep_satisfied(src, from);
