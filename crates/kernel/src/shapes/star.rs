@@ -153,7 +153,8 @@ impl Star {
             | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
-        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None, reached: None, lookup: None };
+        let mut star =
+            Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None, reached: None, lookup: None };
         for f in filters {
             star.add(f, places)?;
         }
@@ -410,11 +411,14 @@ impl Star {
             scratch.nodes = nodes;
             return Ok(());
         }
-        for &node in &nodes {
+        for (seen, &node) in nodes.iter().enumerate() {
             let mark = asked.mark();
             let state = self.state(node, (None, None), search, message, scratch, asked)?;
             let State::Checks(checks) = state else { continue };
-            let mut at = (from as usize).max(scratch.centres.len().saturating_sub(FRONT));
+            // where they differ in more than bounds, looking for others is in vain
+            let kept = scratch.centres.len() - from as usize;
+            let vain = kept > FRONT && 2 * kept > seen;
+            let mut at = scratch.centres.len() - if vain { 0 } else { kept.min(FRONT) };
             if scratch.centres[at..].iter().any(|other| asked.imply(checks, other.checks())) {
                 asked.rewind(mark);
                 continue;
@@ -700,7 +704,8 @@ impl Node {
     }
 }
 
-fn has_slots(p: &Pred) -> bool {
+/// Does a predicate compare with constants that differ between the subscriptions of a shape?
+pub fn has_slots(p: &Pred) -> bool {
     let in_twig = |twig: &Twig| twig.nodes.iter().any(|n| n.filters.iter().any(has_slots));
     match p {
         Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => false,

@@ -45,7 +45,7 @@ impl Store {
         if shape.exact == Some(0) && !block.guards().contains(&NONE) {
             return out.extend(block.subs().iter().copied().filter(|&s| s != NONE));
         }
-        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+        let visits = fuel.saturating_mul(message.nodes.len() as u32 + 256);
         if let (Some(star), true) = (&shape.star, b.len > 1) {
             let from = out.len();
             let Scratch { star: memory, asked, pending, first, .. } = scratch;
@@ -57,7 +57,7 @@ impl Store {
             let later = pending.takes(b.len) && !shape.at_once && asked.bytes() <= MOST_BYTES;
             let mut centres = 0;
             let constant = |place| block.column(place).get(0);
-            let done = star.ask(b.shape, constant, (message, fuel), memory, asked, |asked, checks| {
+            let done = star.ask(b.shape, constant, (message, visits), memory, asked, |asked, checks| {
                 centres += 1;
                 if later {
                     pending.push(bucket, b.len, checks);
@@ -77,7 +77,7 @@ impl Store {
         for (i, sub) in block.live() {
             scratch.row.clear();
             block.row(i, &mut scratch.row);
-            if Shared::holds(message, &shape.program.pred, &scratch.row) {
+            if scratch.shared.holds(message, fuel, &shape.program.pred, &scratch.row) {
                 out.push(sub);
             }
         }
@@ -155,6 +155,8 @@ pub struct Scratch {
     star: star::Scratch,
     asked: Asked,
     pub pending: Pending,
+    /// For patterns that are checked one by one.
+    pub shared: Shared,
     /// What was asked and put off before the message at hand.
     first: (Mark, usize),
 }
@@ -167,6 +169,7 @@ impl Scratch {
     pub fn begin_message(&mut self) {
         self.first = (self.asked.mark(), self.pending.len());
         self.star.forget();
+        self.shared.begin_message();
     }
 
     /// A message has been checked: what it asked is kept only if it is to be answered later.
