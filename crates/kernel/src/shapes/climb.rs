@@ -178,7 +178,7 @@ impl Climber {
             self.climb(dag, message, steps);
             if first {
                 self.centres.clear();
-                self.centres.extend(self.from.iter().copied().filter(|&n| sets.are_in(dag, message, ids, n)));
+                self.centres.extend(self.from.iter().copied().filter(|&n| sets.are_known_in(ids, n)));
             } else if self.from.len() < 16 {
                 self.centres.retain(|n| self.from.contains(n));
             } else {

@@ -269,8 +269,15 @@ impl Nodes {
     }
 
     /// Nodes that are not linked though their values may be constants, and that may pass a test.
+    #[inline]
     pub fn unread(&self, test: Test) -> &[NodeIx] {
-        let Test::Exactly(sym) = test else { return &self.unread };
+        match test {
+            Test::Exactly(sym) if !self.unread.is_empty() => self.unread_of(sym),
+            _ => &self.unread,
+        }
+    }
+
+    fn unread_of(&self, sym: Sym) -> &[NodeIx] {
         let name = |n: &NodeIx| self.recs[*n as usize].sym;
         let from = self.unread.partition_point(|n| name(n) < sym);
         &self.unread[from..][..self.unread[from..].partition_point(|n| name(n) == sym)]

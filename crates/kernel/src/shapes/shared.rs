@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 /// Words of sets kept per message: past it they are computed anew, which only huge messages see.
 const MAX_WORDS: usize = 1 << 22;
 /// A message is large if it has more nodes than this for each unit of fuel.
-const LARGE: usize = 128;
+const LARGE: usize = 32;
 /// In a large message a set is a list if it has at most one of so many nodes.
 const SPARSE: usize = 32;
 /// Nodes below a node that are looked at one by one.
@@ -304,6 +304,12 @@ impl Sets {
     pub fn know(&mut self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> bool {
         self.trim();
         list.iter().all(|&part| self.set(dag, message, part).is_some())
+    }
+
+    /// Is a node in all of the sets, which are known and not empty?
+    #[inline(always)]
+    pub fn are_known_in(&self, list: &[ExprId], n: NodeIx) -> bool {
+        list.iter().all(|&part| self.view(self.known[part as usize].at).has(n))
     }
 
     /// Is a node in all of the sets?
@@ -620,13 +626,25 @@ impl Sets {
             self.extremes.push(self.values.extremes(dag, message, dag.list(steps)));
             return self.extremes.len() as u32 - 1;
         }
-        match self.list(dag, message, expr) {
+        let listed = match expr {
+            Expr::Valued { of, check } if is_looked_up(message, dag.check(check)) => {
+                let Question::Is(want) = dag.check(check).question else { return EMPTY };
+                if message.nodes.first_with(want) == NodeIx::MAX && message.nodes.unread(dag.test_of(of)).is_empty() {
+                    return EMPTY; // most subscriptions' values
+                }
+                true
+            }
+            Expr::Meet(_) | Expr::Counted { .. } | Expr::First { .. } | Expr::Count { .. } => true,
+            _ => self.by_node(),
+        };
+        match listed.then(|| self.list(dag, message, expr)).flatten() {
             Some(found) => self.keep(found),
             None => self.compute_bits(dag, message, expr),
         }
     }
 
     /// The nodes of a set, in any order, if they are better listed than set as bits.
+    #[inline(never)]
     fn list(&mut self, dag: &Dag, message: Message<'_>, expr: Expr) -> Option<Vec<NodeIx>> {
         let recs = &message.nodes.recs;
         let mut found = vec![];
@@ -654,7 +672,6 @@ impl Sets {
                 found = self.members(of);
                 found.retain(|&n| self.context_passes(dag, message, expr, n));
             }
-            _ if !self.by_node() => return None,
             Expr::Document => found.push(0),
             Expr::Test(Test::Exactly(sym)) if message.nodes.count_of(sym) as usize <= self.nodes / SPARSE => {
                 let mut n = message.nodes.first_of(sym);
