@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parent / "lang"))
 from filters_check import engine_with
 
 FUELS = (16, 1, 0)
-"""By search and columns; by lists where a message has more than 32 nodes; by lists alone."""
+"""By search and columns; by lists where a message has more than 64 nodes; by lists alone."""
 
 SHAPES = (
     '/cat/item[name = "n{n}"][price > {p}]',

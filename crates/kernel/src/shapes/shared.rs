@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 /// Words of sets kept per message: past it they are computed anew, which only huge messages see.
 const MAX_WORDS: usize = 1 << 22;
 /// A message is large if it has more nodes than this for each unit of fuel.
-const LARGE: usize = 32;
+const LARGE: usize = 64;
 /// In a large message a set is a list if it has at most one of so many nodes.
 const SPARSE: usize = 32;
 /// Nodes below a node that are looked at one by one.
@@ -278,11 +278,10 @@ impl Sets {
     }
 
     /// Do the sets have a node in common?
+    #[inline]
     pub fn meet(&mut self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> bool {
         if self.by_node() {
-            let Some(fewest) = self.fewest(dag, message, list) else { return true };
-            self.set(dag, message, fewest);
-            return self.members(fewest).into_iter().any(|n| self.are_in(dag, message, list, n));
+            return self.meet_by_node(dag, message, list);
         }
         if !list.iter().all(|&part| self.set(dag, message, part).is_some()) {
             return false;
@@ -297,6 +296,13 @@ impl Sets {
             [a, b, c] => set(a).iter().zip(set(b)).zip(set(c)).any(|((x, y), z)| x & y & z != 0),
             _ => (0..self.width).any(|i| list.iter().fold(!0, |x, &part| x & set(part)[i]) != 0),
         }
+    }
+
+    #[inline(never)]
+    fn meet_by_node(&mut self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> bool {
+        let Some(fewest) = self.fewest(dag, message, list) else { return true };
+        self.set(dag, message, fewest);
+        self.members(fewest).into_iter().any(|n| self.are_in(dag, message, list, n))
     }
 
     /// Computes the sets; false if one is empty.
@@ -512,6 +518,7 @@ impl Sets {
     }
 
     /// Of expressions, the one whose set seems to have the fewest nodes.
+    #[inline(never)]
     fn fewest(&self, dag: &Dag, message: Message<'_>, list: &[ExprId]) -> Option<ExprId> {
         match *list {
             [one] => Some(one),
@@ -621,6 +628,7 @@ impl Sets {
     }
 
     /// Computes what `next_part` says can be computed; answers where it lies.
+    #[inline(always)]
     fn compute(&mut self, dag: &Dag, message: Message<'_>, expr: Expr) -> u32 {
         if let Expr::Numbers(steps) = expr {
             self.extremes.push(self.values.extremes(dag, message, dag.list(steps)));

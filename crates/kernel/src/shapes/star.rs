@@ -304,6 +304,7 @@ impl Star {
     }
 
     /// The centres of a message, and the values by which they are looked up.
+    #[inline(always)]
     fn find(
         &self,
         search: &mut Search<'_>,
@@ -338,6 +339,7 @@ impl Star {
     }
 
     /// Lists the values that an arm has at each centre, in the form in which a comparison asks for them.
+    #[inline(never)]
     #[allow(clippy::too_many_arguments)]
     fn list_values(
         &self,
@@ -381,6 +383,7 @@ impl Star {
 
     /// Asks every centre from `from` on and leaves those that are needed: a single comparison is asked of all values at
     /// once, and a centre is dropped if another one satisfies whatever it does.
+    #[inline(never)]
     fn reduce(
         &self,
         from: u32,
@@ -445,7 +448,8 @@ impl Star {
         }
     }
 
-    /// What no slot is part of holds at a centre.
+    /// Does what has no slots hold at a centre?
+    #[inline(always)]
     fn rest_holds(&self, centre: NodeIx, search: &mut Search<'_>) -> Result<bool, GaveUp> {
         for p in &self.rest {
             if !search.holds(p, centre, (1, 1), &[])? {
@@ -457,6 +461,7 @@ impl Star {
 
     /// Appends the checks of a centre to `asked`, but for those of an arm that is certain to hold and of the comparison by
     /// which the centre was looked up.
+    #[inline(always)]
     fn state(
         &self,
         centre: NodeIx,
