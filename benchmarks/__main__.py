@@ -23,6 +23,7 @@ BENCHMARKS = {
     "predicates": "predicates.lines",
     "residuals": "residuals.lines",
     "stock": "stock.lines",
+    "repeated": "repeated.lines",
     "registration": "registration.lines",
     "publishing": "publishing.lines",
     "transforms": "broker.lines",

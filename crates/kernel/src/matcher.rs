@@ -11,6 +11,7 @@ use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
 use crate::shapes::search::Message;
 use crate::shapes::select::SelectionId;
+use crate::shapes::shared::is_large;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
 use crate::transform::set::Set;
@@ -433,20 +434,24 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         if links || matches!(self.deliver, Deliver::Results(_)) {
             nodes.link(index.names.bound());
         }
-        if candidates.ask_values() && !constants.is_empty() {
+        let selects = matches!(self.deliver, Deliver::Results(_)) && is_large(nodes.len(), *fuel);
+        if (candidates.ask_values() || selects) && !constants.is_empty() {
             nodes.index_values(src, constants, value);
         }
         let message = Message { src, nodes, names: &index.names, constants };
+        scratch.begin_message();
         if check {
-            candidates.check(message, |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
+            candidates.check((message, *fuel), |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
             for b in candidates.stored(store, |guard| paths.has(guard)) {
                 store.evaluate(b, message, *fuel, scratch, self.out);
             }
+            scratch.end_message();
         }
         if queries.any(&self.out[from..]) {
             self.keep_satisfied(src, from);
         }
-        let Table { nodes, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } = self.table;
+        let Table { nodes, scratch, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } =
+            self.table;
         let message = Message { src, nodes, names: &index.names, constants };
         made.clear();
         if let Some(set) = self.transforms {
@@ -468,7 +473,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             let numbers = &self.out[from..];
             let asked = Asked { wanted, message, limits: self.limits, numbers, transforms: &transforms, made };
             let mut select = |selection| match selection {
-                SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel),
+                SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel, &mut scratch.shared),
                 SelectionId::Query(query) => {
                     queries.select(query, tree, budget, evaluation).map_or(vec![], |(_, nodes)| nodes)
                 }

@@ -115,8 +115,14 @@ impl Candidates {
 
     /// Appends the subscriptions of the other buckets that the message satisfies. `has` is as above; `expect` is told
     /// of what it will be asked.
-    pub fn check(&mut self, message: Message<'_>, has: impl Fn(u32) -> bool, expect: impl Fn(u32), out: &mut Vec<u32>) {
-        self.sets.begin(&self.dag, message.nodes.len());
+    pub fn check(
+        &mut self,
+        (message, fuel): (Message<'_>, u32),
+        has: impl Fn(u32) -> bool,
+        expect: impl Fn(u32),
+        out: &mut Vec<u32>,
+    ) {
+        self.sets.begin(&self.dag, message.nodes.len(), fuel);
         let guards = |entry: u32| {
             let (&guards, rest) = self.words[entry as usize..].split_first().unwrap_or((&0, &[]));
             rest.split_at(guards as usize)

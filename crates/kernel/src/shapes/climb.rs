@@ -1,26 +1,30 @@
 //! Patterns of one subscription, branch by branch. Most patterns are *stars*: paths that meet in one node, the centre,
 //! and some of them lead to values. Few nodes have the very value that a subscription asks for, so such a branch is
-//! climbed from these up to the centre. What many subscriptions have in common, the way to the centre and branches that
-//! ask for no value, are sets that are computed once per message ([`shared`](super::shared)); the rest lies with the
-//! subscription, so that reading it is one look into memory.
+//! climbed from these up to the centre, and everything else that the subscription asks is asked there. What many
+//! subscriptions have in common, the way to the centre and branches that ask for no value, are sets that are computed
+//! once per message ([`shared`](super::shared)); the rest lies with the subscription, so that reading it is one look into
+//! memory.
 
 use super::bitset::has;
 use super::expr::{check, Check, Dag, ExprId, Question, EVERYTHING};
 use super::nodes::NodeIx;
-use super::program::{Node, Pred, Test, Twig, Value};
+use super::program::{Node, Op, Pred, Test, Twig, Value};
 use super::search::{Message, Row};
 use super::shared::Sets;
+use super::star::has_slots;
 use crate::names::is_element;
 
-/// A star while it is made: the sets that its centre is in, and its branches that lead to values.
+/// A star while it is made: the sets that its centre is in, those with constants of the subscription, and its branches
+/// that lead to equal values.
 #[derive(Default)]
 struct Star {
     sets: Vec<ExprId>,
+    tests: Vec<ExprId>,
     climbs: Vec<u32>,
 }
 
-/// Appends the stars that a pattern is, and answers whether it is any. Each is its length, the number of sets, these,
-/// and its branches.
+/// Appends the stars that a pattern is, and answers whether it is any. Each is its length, the number of sets, these, the
+/// number of sets with constants, these, and its branches.
 pub fn stars(dag: &mut Dag, pred: &Pred, row: Row<'_>, out: &mut Vec<u32>) -> bool {
     let Pred::Exists(Twig { nodes }) = pred else { return false };
     let mut centres = (0..nodes.len()).filter(|&i| !nodes[i].filters.is_empty());
@@ -70,7 +74,8 @@ impl Star {
             Pred::Exists(twig) => self.path(dag, &twig.nodes, row),
             _ => {
                 if !self.value(dag, &[], filter, row) {
-                    self.sets.push(dag.pred(filter, test, row));
+                    let set = dag.pred(filter, test, row);
+                    if has_slots(filter) { &mut self.tests } else { &mut self.sets }.push(set);
                 }
             }
         }
@@ -85,36 +90,23 @@ impl Star {
             }
         }
         let set = dag.leading_to(nodes, None, row);
-        self.sets.push(set);
+        let varies = nodes.iter().any(|n| n.filters.iter().any(has_slots));
+        if varies { &mut self.tests } else { &mut self.sets }.push(set);
     }
 
     /// A comparison of what `nodes`, whatever their filters, and its own path lead to. False if it is not climbed.
     fn value(&mut self, dag: &mut Dag, nodes: &[Node], pred: &Pred, row: Row<'_>) -> bool {
-        let (Pred::Text { value, .. }
-        | Pred::Number { value, .. }
-        | Pred::Contains { value, .. }
-        | Pred::StartsWith { value, .. }) = pred
-        else {
-            return false;
-        };
-        let (Value::Str { twig, first: false, .. } | Value::Length { twig, first: false, .. }) = value else {
-            return false;
-        };
-        let Some(asked) = check(pred, row) else { return false };
+        let (Pred::Text { value, .. } | Pred::Number { value, .. }) = pred else { return false };
+        let Value::Str { twig, first: false, normalize: false } = value else { return false };
+        let Some(Check { question, .. }) = check(pred, row) else { return false };
         if twig.nodes.iter().any(|n| !n.filters.is_empty()) {
             return false;
         }
-        let last = twig.nodes.last().or(nodes.last()).map(|n| n.test);
-        let known = is_constant(asked) || matches!(last, Some(Test::Exactly(_)));
-        if !known {
-            return false; // too many nodes to begin with
-        }
-        match asked.question {
-            Question::Is(want) if is_constant(asked) => self.climbs.extend([CONSTANT, want]),
-            _ => {
-                let number = dag.add_check(asked).0;
-                self.climbs.extend([CHECK, number]);
-            }
+        let named = matches!(twig.nodes.last().or(nodes.last()), Some(Node { test: Test::Exactly(_), .. }));
+        match question {
+            Question::Is(want) => self.climbs.extend([CONSTANT, want, 0]),
+            Question::Number(Op::Eq, x) if named => self.climbs.extend([NUMBER, x as u32, (x >> 32) as u32]),
+            _ => return false, // too many nodes to begin with
         }
         self.climbs.push((nodes.len() + twig.nodes.len()) as u32);
         for node in nodes.iter().chain(&twig.nodes) {
@@ -125,23 +117,26 @@ impl Star {
     }
 
     fn write(mut self, out: &mut Vec<u32>) {
-        self.sets.sort_unstable();
-        self.sets.dedup();
-        self.sets.retain(|&set| set != EVERYTHING);
-        out.push((1 + self.sets.len() + self.climbs.len()) as u32);
-        out.push(self.sets.len() as u32);
-        out.append(&mut self.sets);
+        if self.climbs.is_empty() {
+            self.sets.append(&mut self.tests);
+        }
+        let at = out.len();
+        out.push(0);
+        for mut sets in [self.sets, self.tests] {
+            sets.sort_unstable();
+            sets.dedup();
+            sets.retain(|&set| set != EVERYTHING);
+            out.push(sets.len() as u32);
+            out.append(&mut sets);
+        }
         out.append(&mut self.climbs);
+        out[at] = (out.len() - at - 1) as u32;
     }
 }
 
-/// What a branch asks for: a constant by its number, or a check by its.
+/// What a branch asks for: a constant by its number, or a number by its bits.
 const CONSTANT: u32 = 0;
-const CHECK: u32 = 1;
-
-fn is_constant(check: Check) -> bool {
-    matches!(check.question, Question::Is(_)) && !check.normalize
-}
+const NUMBER: u32 = 1;
 
 /// Working memory.
 #[derive(Default)]
@@ -167,21 +162,23 @@ impl Climber {
     }
 
     fn star(&mut self, sets: &mut Sets, dag: &Dag, message: Message<'_>, star: &[u32]) -> bool {
-        let (ids, mut climbs) = star[1..].split_at(star[0] as usize);
+        let (ids, rest) = star[1..].split_at(star[0] as usize);
+        let (tests, mut climbs) = rest[1..].split_at(rest[0] as usize);
         if climbs.is_empty() {
+            sets.trim();
             return sets.meet(dag, message, ids);
         }
         if !sets.know(dag, message, ids) {
             return false;
         }
         let mut first = true;
-        while let [how, what, len, rest @ ..] = climbs {
+        while let [how, low, high, len, rest @ ..] = climbs {
             let (steps, others) = rest.split_at(*len as usize);
-            self.begin(sets, dag, message, (*how, *what), steps);
+            self.begin(sets, dag, message, (*how, *low, *high), steps);
             self.climb(dag, message, steps);
             if first {
                 self.centres.clear();
-                self.centres.extend(self.from.iter().copied().filter(|&n| sets.are_in(ids, n)));
+                self.centres.extend(self.from.iter().copied().filter(|&n| sets.are_known_in(ids, n)));
             } else if self.from.len() < 16 {
                 self.centres.retain(|n| self.from.contains(n));
             } else {
@@ -194,35 +191,36 @@ impl Climber {
             first = false;
             climbs = others;
         }
-        true
+        self.centres.iter().any(|&n| sets.are_in(dag, message, tests, n))
     }
 
     /// The nodes that a branch ends in.
-    fn begin(&mut self, sets: &mut Sets, dag: &Dag, message: Message<'_>, (how, what): (u32, u32), steps: &[u32]) {
+    fn begin(
+        &mut self,
+        sets: &mut Sets,
+        dag: &Dag,
+        message: Message<'_>,
+        (how, low, high): (u32, u32, u32),
+        steps: &[u32],
+    ) {
         let nodes = message.nodes;
         let test = steps.last().map(|&step| dag.test_of(step / 2));
         let passes = |n: NodeIx| test.is_none_or(|t| t.passes(message.names, nodes.recs[n as usize].sym));
         self.from.clear();
         if how == CONSTANT {
-            let mut n = nodes.first_with(what);
+            let mut n = nodes.first_with(low);
             while n != NodeIx::MAX {
                 if passes(n) {
                     self.from.push(n);
                 }
                 n = nodes.next_with(n);
             }
-            let check = Check { question: Question::Is(what), normalize: false };
-            let unread = nodes.unread().iter().copied();
+            let check = Check { question: Question::Is(low), normalize: false };
+            let unread = nodes.unread(test.unwrap_or(Test::Node)).iter().copied();
             self.from.extend(unread.filter(|&n| passes(n) && sets.values.pass(message, n, check)));
         } else if let Some(Test::Exactly(sym)) = test {
-            let check = dag.check_of(what);
-            let mut n = nodes.first_of(sym);
-            while n != NodeIx::MAX {
-                if sets.values.pass(message, n, check) {
-                    self.from.push(n);
-                }
-                n = nodes.next_of(n);
-            }
+            let x = f64::from_bits(low as u64 | (high as u64) << 32);
+            sets.values.equal(message, sym, x, &mut self.from);
         }
     }
 

@@ -40,7 +40,7 @@ pub struct List(u32);
 
 /// Number of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CheckId(pub u32);
+pub struct CheckId(u32);
 
 /// A set of nodes. What is said of nodes that an expression is not asked about (those that fail the test of the step it
 /// filters) means nothing.
@@ -82,6 +82,13 @@ pub enum Expr {
         of: ExprId,
         filter: ExprId,
         parts: List,
+    },
+    /// Not a set: the least and the greatest number that steps of mere tests lead to, by node.
+    Numbers(List),
+    /// Those from which steps lead to a number in a range.
+    Compared {
+        of: ExprId,
+        check: CheckId,
     },
     /// Those of a set from which the first node that the steps find passes, or, if they find none, an empty value does.
     First {
@@ -220,11 +227,6 @@ impl Dag {
         }
     }
 
-    #[inline(always)]
-    pub fn check_of(&self, number: u32) -> Check {
-        self.checks[number as usize]
-    }
-
     /// The nodes that steps find from the document, whatever their filters.
     pub fn trunk(&mut self, nodes: &[Node]) -> ExprId {
         nodes.iter().fold(DOCUMENT, |from, node| {
@@ -241,6 +243,9 @@ impl Dag {
     /// Does the twig find a node from the document (one whose value passes)?
     fn finds(&mut self, twig: &Twig, check: Option<Check>, row: Row<'_>) -> ExprId {
         let nodes = &twig.nodes;
+        if let Some(range) = self.range(nodes, check) {
+            return range;
+        }
         let Some(last) = nodes.len().checked_sub(1) else { return EVERYTHING };
         let centre = nodes.iter().position(|n| !n.filters.is_empty()).unwrap_or(last);
         let mut meet = vec![self.trunk(&nodes[..=centre])];
@@ -309,6 +314,9 @@ impl Dag {
 
     /// The nodes from which the steps find something (that passes).
     pub fn leading_to(&mut self, nodes: &[Node], check: Option<Check>, row: Row<'_>) -> ExprId {
+        if let Some(range) = self.range(nodes, check) {
+            return range;
+        }
         let mut goal = EVERYTHING;
         for (i, node) in nodes.iter().enumerate().rev() {
             let mut of = self.add(Expr::Test(node.test));
@@ -322,6 +330,18 @@ impl Dag {
             goal = if with == NOTHING { NOTHING } else { self.add(Expr::Above { of, with, deep: node.deep }) };
         }
         goal
+    }
+
+    /// The nodes from which steps without filters lead to a number in a range, if that is what is asked for.
+    fn range(&mut self, nodes: &[Node], check: Option<Check>) -> Option<ExprId> {
+        let check = check.filter(|c| matches!(c.question, Question::Number(Op::Lt | Op::Le | Op::Gt | Op::Ge, _)))?;
+        if check.normalize || nodes.is_empty() || nodes.iter().any(|n| !n.filters.is_empty()) {
+            return None;
+        }
+        let steps: Vec<u32> = nodes.iter().map(|n| self.test(n.test) * 2 + n.deep as u32).collect();
+        let steps = self.intern(&steps);
+        let (of, check) = (self.add(Expr::Numbers(steps)), self.add_check(check));
+        Some(self.add(Expr::Compared { of, check }))
     }
 
     /// The steps of a twig: twice the set of nodes that pass, plus one if reached by `//`.

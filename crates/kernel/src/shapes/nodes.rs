@@ -1,6 +1,7 @@
 //! A message as a flat table of nodes in document order, with values as spans of the plain document. One table is
 //! filled over and over; it holds nothing but what some pattern can ask for.
 
+use super::program::Test;
 use crate::names::{is_attribute, is_element, Sym, COMMENT, INSTRUCTION, NO_SYM, TEXT};
 use crate::values::constants::Constants;
 use crate::xml::{decode_attribute, decode_line_ends, decode_text};
@@ -256,6 +257,8 @@ impl Nodes {
                 self.valued[id as usize] = (self.value_stamp, n);
             }
         }
+        // of one name after another, so that those of a name can be found
+        self.unread.sort_unstable_by_key(|&n| self.recs[n as usize].sym);
         self.indexed = true;
     }
 
@@ -265,10 +268,19 @@ impl Nodes {
         self.indexed
     }
 
-    /// Nodes that are not linked though their values may be constants.
-    #[inline(always)]
-    pub fn unread(&self) -> &[NodeIx] {
-        &self.unread
+    /// Nodes that are not linked though their values may be constants, and that may pass a test.
+    #[inline]
+    pub fn unread(&self, test: Test) -> &[NodeIx] {
+        match test {
+            Test::Exactly(sym) if !self.unread.is_empty() => self.unread_of(sym),
+            _ => &self.unread,
+        }
+    }
+
+    fn unread_of(&self, sym: Sym) -> &[NodeIx] {
+        let name = |n: &NodeIx| self.recs[*n as usize].sym;
+        let from = self.unread.partition_point(|n| name(n) < sym);
+        &self.unread[from..][..self.unread[from..].partition_point(|n| name(n) == sym)]
     }
 
     /// The first node whose value is the constant, `NodeIx::MAX` if there is none.
@@ -278,6 +290,13 @@ impl Nodes {
             Some(&(stamp, first)) if stamp == self.value_stamp => first,
             _ => NOWHERE,
         }
+    }
+
+    /// How many nodes have the constant as their value; `most` if there are more.
+    pub fn count_with(&self, constant: u32, most: usize) -> usize {
+        let next = |&n: &NodeIx| Some(self.next_with(n)).filter(|&n| n != NOWHERE);
+        let first = Some(self.first_with(constant)).filter(|&n| n != NOWHERE);
+        std::iter::successors(first, next).take(most).count()
     }
 
     #[inline(always)]

@@ -74,7 +74,7 @@ pub struct Asked {
 }
 
 /// How far the lists have been filled.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Mark {
     checks: usize,
     numbers: usize,
@@ -103,7 +103,7 @@ impl Asked {
     }
 
     pub fn clear(&mut self) {
-        self.rewind(Mark { checks: 0, numbers: 0, strings: 0, texts: 0, bytes: 0 });
+        self.rewind(Mark::default());
     }
 
     /// Bytes of all that is asked.
@@ -119,6 +119,22 @@ impl Asked {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(text);
         self.texts.push(Span::new(from, self.bytes.len()));
+    }
+
+    /// Does every row for which the first checks hold satisfy the others, too? (False if that is hard to tell.)
+    pub fn imply(&self, checks: Span, others: Span) -> bool {
+        let (checks, others) = (&self.checks[checks.range()], &self.checks[others.range()]);
+        checks.len() == others.len()
+            && checks.iter().zip(others).all(|(a, b)| {
+                a.place == b.place
+                    && match (a.test, b.test) {
+                        (Test::Number(Op::Lt, x), Test::Number(Op::Lt, y)) => x >= y,
+                        (Test::Number(Op::Le, x), Test::Number(Op::Le, y)) => x >= y,
+                        (Test::Number(Op::Gt, x), Test::Number(Op::Gt, y)) => x <= y,
+                        (Test::Number(Op::Ge, x), Test::Number(Op::Ge, y)) => x <= y,
+                        (a, b) => a == b,
+                    }
+            })
     }
 
     /// These will be asked for.

@@ -5,7 +5,7 @@
 use super::nodes::NodeIx;
 use super::program::{Counted, Op, Pred, Program, Slot, Twig};
 use super::search::{position_holds, GaveUp, Message, Row, Search};
-use super::shared::Shared;
+use super::shared::{is_large, Shared};
 use crate::evaluate::QueryId;
 use crate::names::Names;
 use hashbrown::HashMap;
@@ -43,13 +43,15 @@ impl Selector {
     }
 
     /// The nodes, ascending.
-    fn nodes(&self, message: Message<'_>, fuel: u32, row: Row<'_>) -> Vec<NodeIx> {
-        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+    fn nodes(&self, message: Message<'_>, fuel: u32, row: Row<'_>, shared: &mut Shared) -> Vec<NodeIx> {
+        // a search looks at the whole message, of which one selection has little if it is large
+        let visits = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+        let visits = if is_large(message.nodes.len(), fuel) { 0 } else { visits };
         let mut found = vec![];
         for (guard, twig) in &self.parts {
-            found.extend(part(message, fuel, row, guard, twig).unwrap_or_else(|GaveUp| {
-                if Shared::holds(message, guard, row) {
-                    Shared::select(message, twig, row)
+            found.extend(part(message, visits, row, guard, twig).unwrap_or_else(|GaveUp| {
+                if shared.holds(message, fuel, guard, row) {
+                    shared.select(message, fuel, twig, row)
                 } else {
                     vec![]
                 }
@@ -178,9 +180,9 @@ impl Wanted {
     }
 
     /// The nodes of the message that a selector with its constants finds, in document order.
-    pub fn select(&self, selection: u32, message: Message<'_>, fuel: u32) -> Vec<NodeIx> {
+    pub fn select(&self, selection: u32, message: Message<'_>, fuel: u32, shared: &mut Shared) -> Vec<NodeIx> {
         let Selection { selector, row, .. } = &self.selections[selection as usize];
-        self.selectors[*selector as usize].nodes(message, fuel, row)
+        self.selectors[*selector as usize].nodes(message, fuel, row, shared)
     }
 
     pub fn bytes(&self) -> usize {

@@ -1,8 +1,11 @@
 //! The commonest pattern by far: some node, and constants compared with the values of paths below it, all at once
 //! (`/stock[symbol = "IBM"][price > 50][volume > 1000]`). The values are taken from the message once; what they ask of
 //! the constants of all subscriptions of a bucket is then checked column by column (`rows`).
+//!
+//! A message may have many centres and reach many buckets of a shape. The values at a centre are the same for all of
+//! them and taken once; and a bucket with a constant of its own asks only the centres that have this value.
 
-use super::block::Place;
+use super::block::{Constant, Place};
 use super::nodes::{NodeIx, Nodes};
 use super::program::{Node, Op, Pred, Test as NodeTest, Twig, Value};
 use super::rows::{Asked, Check, Mark, Span, Test};
@@ -31,6 +34,9 @@ pub struct Star {
     key: Option<Key>,
     /// The arm that is the way to the bucket: it holds at one centre at least.
     reached: Option<usize>,
+    /// An arm that is compared for equality with a constant that all rows of a bucket share, and this comparison among
+    /// its fixed ones: centres are looked up by it.
+    lookup: Option<(usize, usize)>,
 }
 
 /// A value below the centre, without slots, and its comparisons.
@@ -73,13 +79,57 @@ pub enum Order {
     Prefix,
 }
 
-/// Working memory.
+/// What the message at hand has for the shapes that are stars, and working memory.
 #[derive(Default)]
 pub struct Scratch {
-    centres: Vec<NodeIx>,
+    message: u32,
+    /// By shape.
+    shapes: Vec<Found>,
+    centres: Vec<Centre>,
+    /// Values by which centres are looked up, with their places in `centres`; those of each shape are sorted.
+    values: Vec<(u64, u32)>,
+    nodes: Vec<NodeIx>,
     children: Vec<Child>,
     fixed: Vec<Check>,
     bytes: Vec<u8>,
+}
+
+/// What a message has for a shape.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    message: u32,
+    gave_up: bool,
+    /// Ranges of `Scratch::centres` and `Scratch::values`.
+    centres: (u32, u32),
+    values: (u32, u32),
+}
+
+#[derive(Clone, Copy)]
+struct Centre {
+    node: NodeIx,
+    state: State,
+}
+
+/// What is known of a centre.
+#[derive(Clone, Copy)]
+enum State {
+    Unasked,
+    /// No row can hold there.
+    Never,
+    Checks(Span),
+}
+
+impl Scratch {
+    /// Forgets what was found: another message begins, or the checks are gone.
+    pub fn forget(&mut self) {
+        if self.message == u32::MAX {
+            self.shapes.clear();
+            self.message = 0;
+        }
+        self.message += 1;
+        self.centres.clear();
+        self.values.clear();
+    }
 }
 
 impl Star {
@@ -103,7 +153,8 @@ impl Star {
             | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
-        let mut star = Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None, reached: None };
+        let mut star =
+            Star { trunk: Twig { nodes: trunk }, arms: vec![], rest: vec![], key: None, reached: None, lookup: None };
         for f in filters {
             star.add(f, places)?;
         }
@@ -112,6 +163,9 @@ impl Star {
         }
         star.choose_key();
         star.reached = star.arms.iter().position(|arm| star.is_reached(arm, places, access));
+        let equality = |arm: &Arm| arm.fixed.iter().position(|c| matches!(c.ask, Ask::Is | Ask::Number(Op::Eq)));
+        let mut arms = star.reached.into_iter().chain(0..star.arms.len());
+        star.lookup = arms.find_map(|i| Some((i, equality(&star.arms[i])?)));
         (!star.arms.is_empty()).then_some(star)
     }
 
@@ -194,55 +248,247 @@ impl Star {
         self.key
     }
 
-    /// Calls `each` for every centre at which a row may hold, after its checks have been appended to `asked`.
+    /// Calls `each` with the checks of every centre at which a row of a bucket of this shape may hold. They stay in `asked`
+    /// until the message ends. `constant` is the one that all rows of the bucket have in a place.
     pub fn ask(
         &self,
-        message: Message<'_>,
-        fuel: u32,
+        shape: u32,
+        constant: impl Fn(Place) -> Constant,
+        (message, fuel): (Message<'_>, u32),
         scratch: &mut Scratch,
         asked: &mut Asked,
         mut each: impl FnMut(&mut Asked, Span),
     ) -> Result<(), GaveUp> {
         let mut search = Search::new(message, fuel);
-        let mut centres = std::mem::take(&mut scratch.centres);
-        centres.clear();
-        let found = search.each(&self.trunk, 0, |n| centres.push(n));
-        if centres.len() > 1 {
-            centres.sort_unstable();
-            centres.dedup();
+        if scratch.shapes.len() <= shape as usize {
+            scratch.shapes.resize(shape as usize + 1, Found::default());
         }
-        let found = found.and_then(|_| {
-            let certain = if centres.len() == 1 { self.reached } else { None };
-            for &centre in &centres {
-                let mark = asked.mark();
-                if self.ask_at(centre, certain, &mut search, message, scratch, asked)? {
-                    let checks = asked.checks_since(mark);
-                    each(asked, checks);
-                } else {
-                    asked.rewind(mark);
+        let mut found = scratch.shapes[shape as usize];
+        if found.message != scratch.message {
+            let gave_up = Found { message: scratch.message, gave_up: true, ..found };
+            found = self.find(&mut search, message, scratch, asked).unwrap_or(gave_up);
+            scratch.shapes[shape as usize] = found;
+        }
+        if found.gave_up {
+            return Err(GaveUp);
+        }
+        let (mut from, mut to) = found.centres;
+        let certain = if to - from == 1 { self.reached } else { None };
+        let looked_up = self.lookup.filter(|_| to - from > 1);
+        let mut key = 0;
+        if let Some((arm, fixed)) = looked_up {
+            key = match constant(self.arms[arm].fixed[fixed].place) {
+                Constant::Number(x) => number_key(x),
+                Constant::String(id) => id as u64,
+            };
+            let values = &scratch.values[found.values.0 as usize..found.values.1 as usize];
+            from = found.values.0 + values.partition_point(|v| v.0 < key) as u32;
+            to = found.values.1;
+        }
+        for at in from..to {
+            let at = match looked_up {
+                None => at,
+                Some(_) if scratch.values[at as usize].0 != key => break,
+                Some(_) => scratch.values[at as usize].1,
+            } as usize;
+            if let State::Unasked = scratch.centres[at].state {
+                let node = scratch.centres[at].node;
+                scratch.centres[at].state =
+                    self.state(node, (certain, looked_up), &mut search, message, scratch, asked)?;
+            }
+            if let State::Checks(checks) = scratch.centres[at].state {
+                each(asked, checks);
+            }
+        }
+        Ok(())
+    }
+
+    /// The centres of a message, and the values by which they are looked up.
+    #[inline(always)]
+    fn find(
+        &self,
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        scratch: &mut Scratch,
+        asked: &mut Asked,
+    ) -> Result<Found, GaveUp> {
+        let mut nodes = std::mem::take(&mut scratch.nodes);
+        nodes.clear();
+        let each = search.each(&self.trunk, 0, |n| nodes.push(n));
+        if nodes.len() > 1 {
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        let from = scratch.centres.len() as u32;
+        scratch.centres.extend(nodes.iter().map(|&node| Centre { node, state: State::Unasked }));
+        scratch.nodes = nodes;
+        each?;
+        let first = scratch.values.len();
+        if scratch.nodes.len() > 1 {
+            match self.lookup {
+                Some((arm, fixed)) => self.list_values(arm, fixed, from, search, message, scratch, asked)?,
+                None => self.reduce(from, search, message, scratch, asked)?,
+            }
+        }
+        Ok(Found {
+            message: scratch.message,
+            gave_up: false,
+            centres: (from, scratch.centres.len() as u32),
+            values: (first as u32, scratch.values.len() as u32),
+        })
+    }
+
+    /// Lists the values that an arm has at each centre, in the form in which a comparison asks for them.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    fn list_values(
+        &self,
+        arm: usize,
+        fixed: usize,
+        from: u32,
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        scratch: &mut Scratch,
+        asked: &mut Asked,
+    ) -> Result<(), GaveUp> {
+        let (first, arm) = (scratch.values.len(), &self.arms[arm]);
+        for at in from..scratch.centres.len() as u32 {
+            let mark = asked.mark();
+            let centre = scratch.centres[at as usize].node;
+            let child = message.nodes.only_child(centre, arm.child);
+            let values = arm.gather(child, search, message, centre, &mut scratch.bytes, asked)?;
+            match arm.fixed[fixed].ask {
+                Ask::Is => {
+                    let ids = asked.strings[values.strings.range()].iter().filter(|&&id| id != u32::MAX);
+                    scratch.values.extend(ids.map(|&id| (id as u64, at)));
+                }
+                _ => {
+                    let numbers = asked.numbers[values.numbers.range()].iter().filter(|x| !x.is_nan());
+                    scratch.values.extend(numbers.map(|&x| (number_key(x), at)));
                 }
             }
-            Ok(())
-        });
-        scratch.centres = centres;
-        found
+            asked.rewind(mark);
+        }
+        scratch.values[first..].sort_unstable();
+        let mut kept = first;
+        for i in first..scratch.values.len() {
+            if kept == first || scratch.values[i] != scratch.values[kept - 1] {
+                scratch.values[kept] = scratch.values[i];
+                kept += 1;
+            }
+        }
+        scratch.values.truncate(kept);
+        Ok(())
+    }
+
+    /// Asks every centre from `from` on and leaves those that are needed: a single comparison is asked of all values at
+    /// once, and a centre is dropped if another one satisfies whatever it does.
+    #[inline(never)]
+    fn reduce(
+        &self,
+        from: u32,
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        scratch: &mut Scratch,
+        asked: &mut Asked,
+    ) -> Result<(), GaveUp> {
+        let nodes = std::mem::take(&mut scratch.nodes);
+        scratch.centres.truncate(from as usize);
+        if let Some((arm, c)) = self.only_comparison() {
+            let mark = asked.mark();
+            for &node in &nodes {
+                if self.rest_holds(node, search)? {
+                    let child = message.nodes.only_child(node, arm.child);
+                    arm.gather(child, search, message, node, &mut scratch.bytes, asked)?;
+                }
+            }
+            let state = match asked.test(c.ask, asked.values_since(mark)) {
+                Verdict::Never => State::Never,
+                Verdict::Always => State::Checks(asked.checks_since(asked.mark())),
+                Verdict::If(test) => {
+                    asked.push(Check { place: c.place, test });
+                    State::Checks(asked.checks_since(mark))
+                }
+            };
+            scratch.centres.push(Centre { node: nodes[0], state });
+            scratch.nodes = nodes;
+            return Ok(());
+        }
+        for (seen, &node) in nodes.iter().enumerate() {
+            let mark = asked.mark();
+            let state = self.state(node, (None, None), search, message, scratch, asked)?;
+            let State::Checks(checks) = state else { continue };
+            // where they differ in more than bounds, looking for others is in vain
+            let kept = scratch.centres.len() - from as usize;
+            let vain = kept > FRONT && 2 * kept > seen;
+            let mut at = scratch.centres.len() - if vain { 0 } else { kept.min(FRONT) };
+            if scratch.centres[at..].iter().any(|other| asked.imply(checks, other.checks())) {
+                asked.rewind(mark);
+                continue;
+            }
+            while at < scratch.centres.len() {
+                if asked.imply(scratch.centres[at].checks(), checks) {
+                    scratch.centres.swap_remove(at);
+                } else {
+                    at += 1;
+                }
+            }
+            scratch.centres.push(Centre { node, state });
+        }
+        scratch.nodes = nodes;
+        Ok(())
+    }
+
+    /// The comparison that is all that is asked of a centre.
+    fn only_comparison(&self) -> Option<(&Arm, Comparison)> {
+        let [arm] = &self.arms[..] else { return None };
+        match (&arm.varied[..], &arm.fixed[..]) {
+            ([c], []) | ([], [c]) => Some((arm, *c)),
+            _ => None,
+        }
+    }
+
+    /// Does what has no slots hold at a centre?
+    #[inline(always)]
+    fn rest_holds(&self, centre: NodeIx, search: &mut Search<'_>) -> Result<bool, GaveUp> {
+        for p in &self.rest {
+            if !search.holds(p, centre, (1, 1), &[])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Appends the checks of a centre to `asked`, but for those of an arm that is certain to hold and of the comparison by
+    /// which the centre was looked up.
+    #[inline(always)]
+    fn state(
+        &self,
+        centre: NodeIx,
+        given: (Option<usize>, Option<(usize, usize)>),
+        search: &mut Search<'_>,
+        message: Message<'_>,
+        scratch: &mut Scratch,
+        asked: &mut Asked,
+    ) -> Result<State, GaveUp> {
+        let mark = asked.mark();
+        if self.rest_holds(centre, search)? && self.ask_at(centre, given, search, message, scratch, asked)? {
+            return Ok(State::Checks(asked.checks_since(mark)));
+        }
+        asked.rewind(mark);
+        Ok(State::Never)
     }
 
     /// False if no row can hold at the centre.
     fn ask_at(
         &self,
         centre: NodeIx,
-        certain: Option<usize>,
+        (certain, looked_up): (Option<usize>, Option<(usize, usize)>),
         search: &mut Search<'_>,
         message: Message<'_>,
         scratch: &mut Scratch,
         asked: &mut Asked,
     ) -> Result<bool, GaveUp> {
-        for p in &self.rest {
-            if !search.holds(p, centre, (1, 1), &[])? {
-                return Ok(false);
-            }
-        }
         scratch.fixed.clear();
         scratch.children.clear();
         let nodes = message.nodes;
@@ -263,7 +509,8 @@ impl Star {
             }
         }
         for (i, arm) in self.arms.iter().enumerate() {
-            if Some(i) == certain {
+            let given = looked_up.filter(|by| by.0 == i).map(|by| by.1);
+            if Some(i) == certain || given.is_some() && arm.varied.len() + arm.fixed.len() == 1 {
                 continue;
             }
             let values = arm.gather(scratch.children[i], search, message, centre, &mut scratch.bytes, asked)?;
@@ -274,7 +521,7 @@ impl Star {
                     Verdict::If(test) => asked.push(Check { place: c.place, test }),
                 }
             }
-            for c in &arm.fixed {
+            for (_, c) in arm.fixed.iter().enumerate().filter(|(j, _)| given != Some(*j)) {
                 match asked.test(c.ask, values) {
                     Verdict::Never => return Ok(false),
                     Verdict::Always => {}
@@ -286,6 +533,23 @@ impl Star {
         scratch.fixed.iter().for_each(|&check| asked.push(check));
         Ok(true)
     }
+}
+
+/// Centres that a new one is compared with.
+const FRONT: usize = 64;
+
+impl Centre {
+    fn checks(&self) -> Span {
+        match self.state {
+            State::Checks(checks) => checks,
+            _ => Span { start: 0, end: 0 },
+        }
+    }
+}
+
+/// A number for looking up: equal numbers have the same.
+fn number_key(x: f64) -> u64 {
+    (x + 0.0).to_bits()
 }
 
 /// What was gathered of the values of a path.
@@ -445,7 +709,8 @@ impl Node {
     }
 }
 
-fn has_slots(p: &Pred) -> bool {
+/// Does a predicate compare with constants that differ between the subscriptions of a shape?
+pub fn has_slots(p: &Pred) -> bool {
     let in_twig = |twig: &Twig| twig.nodes.iter().any(|n| n.filters.iter().any(has_slots));
     match p {
         Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => false,

@@ -6,7 +6,7 @@ use crate::paths::NONE;
 use crate::shapes::block::Block;
 use crate::shapes::pending::Pending;
 use crate::shapes::program::{Node, Pred};
-use crate::shapes::rows::{Asked, Rows};
+use crate::shapes::rows::{Asked, Mark, Rows};
 use crate::shapes::search::Message;
 use crate::shapes::shared::Shared;
 use crate::shapes::star;
@@ -45,14 +45,19 @@ impl Store {
         if shape.exact == Some(0) && !block.guards().contains(&NONE) {
             return out.extend(block.subs().iter().copied().filter(|&s| s != NONE));
         }
-        let fuel = fuel.saturating_mul(message.nodes.len() as u32 + 256);
+        let visits = fuel.saturating_mul(message.nodes.len() as u32 + 256);
         if let (Some(star), true) = (&shape.star, b.len > 1) {
             let from = out.len();
-            let Scratch { star: memory, asked, pending, .. } = scratch;
-            let (mark, first) = (asked.mark(), pending.len());
-            let later = pending.takes(b.len) && !shape.at_once;
+            let Scratch { star: memory, asked, pending, first, .. } = scratch;
+            if asked.bytes() > MOST_BYTES && pending.len() == first.1 {
+                asked.rewind(first.0);
+                memory.forget();
+            }
+            let before = pending.len();
+            let later = pending.takes(b.len) && !shape.at_once && asked.bytes() <= MOST_BYTES;
             let mut centres = 0;
-            let done = star.ask(message, fuel, memory, asked, |asked, checks| {
+            let constant = |place| block.column(place).get(0);
+            let done = star.ask(b.shape, constant, (message, visits), memory, asked, |asked, checks| {
                 centres += 1;
                 if later {
                     pending.push(bucket, b.len, checks);
@@ -60,22 +65,19 @@ impl Store {
                     asked.select(checks, &self.rows(bucket, message.constants), out);
                 }
             });
-            if !later || done.is_err() {
-                asked.rewind(mark);
-            }
             if done.is_ok() {
                 if centres > 1 && !later {
                     dedup(out, from);
                 }
                 return;
             }
-            pending.truncate(first);
+            pending.truncate(before);
             out.truncate(from);
         }
         for (i, sub) in block.live() {
             scratch.row.clear();
             block.row(i, &mut scratch.row);
-            if Shared::holds(message, &shape.program.pred, &scratch.row) {
+            if scratch.shared.holds(message, fuel, &shape.program.pred, &scratch.row) {
                 out.push(sub);
             }
         }
@@ -153,11 +155,32 @@ pub struct Scratch {
     star: star::Scratch,
     asked: Asked,
     pub pending: Pending,
+    /// For patterns that are checked one by one.
+    pub shared: Shared,
+    /// What was asked and put off before the message at hand.
+    first: (Mark, usize),
 }
 
+/// Bytes of checks that are kept.
+const MOST_BYTES: usize = 16 << 20;
+
 impl Scratch {
+    /// A message is to be checked.
+    pub fn begin_message(&mut self) {
+        self.first = (self.asked.mark(), self.pending.len());
+        self.star.forget();
+        self.shared.begin_message();
+    }
+
+    /// A message has been checked: what it asked is kept only if it is to be answered later.
+    pub fn end_message(&mut self) {
+        if self.pending.len() == self.first.1 {
+            self.asked.rewind(self.first.0);
+        }
+    }
+
     /// Messages have put off as much as they may.
     pub fn is_full(&self) -> bool {
-        self.pending.is_full() || self.asked.bytes() > 16 << 20
+        self.pending.is_full() || self.asked.bytes() > MOST_BYTES
     }
 }
