@@ -42,6 +42,9 @@ pub struct Engine {
     pub(crate) numbers: Vec<Number>,
     /// The numbers of guards.
     pub(crate) guards: HashMap<PathId, u32>,
+    /// The numbers of gates, and how many transforms have none.
+    pub(crate) gates: HashMap<PathId, u32>,
+    pub(crate) ungated: usize,
     /// Further paths of items that have several.
     pub(crate) more: HashMap<u32, Vec<PathId>>,
     pub(crate) free: Vec<u32>,
@@ -96,6 +99,11 @@ pub(crate) enum Number {
         path: PathId,
         users: u32,
     },
+    /// A gate: a path that some transforms need, and how many do. Without one of these no message is taken to them.
+    Gate {
+        path: PathId,
+        users: u32,
+    },
 }
 
 impl Engine {
@@ -114,6 +122,8 @@ impl Engine {
             uses_attributes: false,
             numbers: vec![],
             guards: HashMap::new(),
+            gates: HashMap::new(),
+            ungated: 0,
             more: HashMap::new(),
             free: vec![],
             subscriptions: 0,
@@ -375,7 +385,7 @@ impl Engine {
         match self.numbers.get(sub as usize) {
             Some(Number::Free | Number::Paths(_)) => {}
             Some(&Number::Row { bucket, .. }) => self.store.check_at_once(bucket),
-            Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. }) | None => {
+            Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. } | Number::Gate { .. }) | None => {
                 return Err("no such subscription")
             }
         }
@@ -476,11 +486,52 @@ impl Engine {
         let known = (&self.index.names, self.constants.len());
         self.transforms.add(number, (words, row), code, deliver_empty, known)?;
         self.place_transform(number);
+        self.acquire_gate(number);
         Ok(())
+    }
+
+    /// Ties the path that a transform needs.
+    pub(crate) fn acquire_gate(&mut self, sub: u32) {
+        let Some(path) = self.transforms.gate(sub, &mut self.constants) else {
+            self.ungated += 1;
+            return;
+        };
+        if let Some(&number) = self.index.find(&path).and_then(|id| self.gates.get(&id)) {
+            if let Number::Gate { users, .. } = &mut self.numbers[number as usize] {
+                *users += 1;
+            }
+            return;
+        }
+        let number = self.number();
+        let id = self.tie(number, std::iter::once(&path[..]))[0];
+        self.numbers[number as usize] = Number::Gate { path: id, users: 1 };
+        self.gates.insert(id, number);
+        self.changed.push(number);
+    }
+
+    /// Before a transform is removed.
+    fn release_gate(&mut self, sub: u32) {
+        if !self.transforms.contains(sub) {
+            return;
+        }
+        let Some(path) = self.transforms.gate(sub, &mut self.constants) else {
+            self.ungated -= 1;
+            return;
+        };
+        let Some(&number) = self.index.find(&path).and_then(|id| self.gates.get(&id)) else { return };
+        if let Number::Gate { path, users } = &mut self.numbers[number as usize] {
+            *users -= 1;
+            if *users == 0 {
+                let path = *path;
+                self.gates.remove(&path);
+                self.untie(number, &[path]);
+            }
+        }
     }
 
     /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
     pub fn hold(&mut self, number: u32) -> Result<(), &'static str> {
+        self.release_gate(number);
         if !self.transforms.remove(number) {
             self.check_place(number)?;
         }
@@ -528,11 +579,12 @@ impl Engine {
                 self.free.push(sub);
             }
             Number::Transform => {
+                self.release_gate(sub);
                 self.transforms.remove(sub);
                 self.numbers[sub as usize] = Number::Free;
                 self.free.push(sub);
             }
-            Number::Free | Number::Bucket(_) | Number::Guard { .. } => return false,
+            Number::Free | Number::Bucket(_) | Number::Guard { .. } | Number::Gate { .. } => return false,
         }
         self.wanted.remove(sub);
         self.queries.remove(sub);
@@ -545,6 +597,7 @@ impl Engine {
         match self.number_of(number) {
             Number::Bucket(b) => Item::Bucket(b),
             Number::Guard { .. } => Item::Guard,
+            Number::Gate { .. } => Item::Gate,
             _ => Item::Subscription,
         }
     }
@@ -578,7 +631,8 @@ impl Engine {
 
     /// Number of subscriptions that share a path.
     pub fn sharers(&self, path: &[Step]) -> u32 {
-        self.index.find(path).map_or(0, |id| self.index.refs(id))
+        let sharers = |id| self.index.refs(id) - self.gates.contains_key(&id) as u32;
+        self.index.find(path).map_or(0, sharers)
     }
 
     /// Number of subscriptions.

@@ -428,7 +428,9 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
         }
         let check = candidates.any();
         let message = Message { src, nodes, names: &index.names, constants };
-        let transform = self.transforms.is_some_and(|set| transformer.look(set, message));
+        let gated = self.engine.ungated == 0 && !candidates.has_gate();
+        let transforms = self.transforms.filter(|set| !gated || set.wanting_empty().next().is_some());
+        let transform = transforms.is_some_and(|set| transformer.look(set, message));
         // without buckets to check, all matches are known by now
         let links = check || transform || queries.any(&self.out[from..]);
         if links || matches!(self.deliver, Deliver::Results(_)) {
@@ -454,7 +456,7 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             self.table;
         let message = Message { src, nodes, names: &index.names, constants };
         made.clear();
-        if let Some(set) = self.transforms {
+        if let Some(set) = transforms {
             if matches!(self.deliver, Deliver::Results(_)) {
                 transformer.transform(set, message, self.limits, made);
                 self.out.extend_from_slice(&made.subs);

@@ -159,7 +159,24 @@ impl Engine {
 
     fn save_paths(&self, used: &Used, out: &mut Writer) {
         let index = &self.index;
+        // gates are made anew when it is opened
+        let is_gate = |item: u32| matches!(self.number_of(item), Number::Gate { .. });
+        let items_of = |path: u32, items: &mut Vec<u32>| {
+            index.subs(path, |item| {
+                if !is_gate(item) {
+                    items.push(item);
+                }
+            });
+        };
         let mut paths: Vec<u32> = index.live().collect();
+        if !self.gates.is_empty() {
+            let mut items = vec![];
+            paths.retain(|&p| {
+                items.clear();
+                items_of(p, &mut items);
+                !items.is_empty()
+            });
+        }
         let steps = |p: u32| index.steps(p).iter().map(|&s| used.step(s));
         paths.sort_unstable_by(|&a, &b| steps(a).cmp(steps(b)));
         out.words(paths.iter().flat_map(|&p| steps(p)).map(|s| s.0));
@@ -168,7 +185,7 @@ impl Engine {
         let mut counts = Vec::with_capacity(paths.len());
         for &p in &paths {
             let from = items.len();
-            index.subs(p, |item| items.push(item));
+            items_of(p, &mut items);
             items[from..].sort_unstable();
             counts.push((items.len() - from) as u32);
         }
@@ -180,7 +197,8 @@ impl Engine {
     /// buckets.
     fn save_numbers(&self, out: &mut Writer) {
         let mut free = vec![false; self.numbers.len()];
-        self.numbers.iter().zip(&mut free).for_each(|(n, free)| *free = *n == Number::Free);
+        let unused = |n: &Number| matches!(n, Number::Free | Number::Gate { .. });
+        self.numbers.iter().zip(&mut free).for_each(|(n, free)| *free = unused(n));
         self.free.iter().for_each(|&n| free[n as usize] = false);
         // reserved, but never used
         let lost = free.iter().enumerate().filter(|(_, &free)| free).map(|(n, _)| n as u32);
@@ -248,6 +266,9 @@ impl Engine {
             queries.add_to(&mut engine)?;
         }
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
+        for sub in engine.transforms.subs() {
+            engine.acquire_gate(sub);
+        }
         Ok(engine)
     }
 
@@ -373,7 +394,7 @@ impl Engine {
     fn check_buckets(&mut self) -> Read<()> {
         for (number, &role) in (0..).zip(&self.numbers) {
             match role {
-                Number::Free | Number::Bucket(_) => continue,
+                Number::Free | Number::Bucket(_) | Number::Gate { .. } => continue,
                 Number::Guard { path, .. } => {
                     self.guards.insert(path, number);
                     self.index.hush(number);

@@ -48,6 +48,9 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
 /// By row, counted from the first one that was matched: subscriptions that failed.
 type FailedRows = Vec<(usize, Vec<Failure>)>;
 
+/// The subscriptions that a message satisfies, what some of them get, those that failed, and why it cannot be read.
+type Answers<'py> = (Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>);
+
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
 
@@ -306,12 +309,7 @@ impl Engine {
 
     /// As `match_one`, with what subscriptions get, by their numbers; those that get the match alone have no entry.
     #[pyo3(signature = (xml, limits=None))]
-    fn select_one<'py>(
-        &self,
-        py: Python<'py>,
-        xml: &[u8],
-        limits: Option<GivenLimits<'py>>,
-    ) -> PyResult<(Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>)> {
+    fn select_one<'py>(&self, py: Python<'py>, xml: &[u8], limits: Option<GivenLimits<'py>>) -> PyResult<Answers<'py>> {
         let limits = limits_of(limits)?;
         let (mut found, mut selected) = (vec![], Results::default());
         let (read, failed) = py.detach(|| {

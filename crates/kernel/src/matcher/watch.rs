@@ -134,7 +134,8 @@ impl Watch {
             let first = match engine.number_of(item) {
                 Number::Paths(first) => first,
                 Number::Bucket(bucket) => engine.store.bucket(bucket).path,
-                Number::Free | Number::Transform | Number::Row { .. } | Number::Guard { .. } => continue,
+                Number::Free | Number::Transform | Number::Row { .. } => continue,
+                Number::Guard { .. } | Number::Gate { .. } => continue,
             };
             for path in engine.paths_from(item, first) {
                 let steps = engine.index.steps(path);

@@ -18,6 +18,7 @@ const MAX_WORDS: usize = 1 << 24;
 pub enum Item {
     Subscription,
     Guard,
+    Gate,
     Bucket(u32),
 }
 
@@ -35,6 +36,8 @@ pub struct Candidates {
     /// What this message has: entries, and buckets that the store checks.
     reached: Vec<u32>,
     stored: Vec<u32>,
+    /// Whether this message has a gate.
+    gate: bool,
     row: Vec<u64>,
 }
 
@@ -42,7 +45,8 @@ const UNKNOWN: u32 = 0;
 const SUBSCRIPTION: u32 = 1;
 const GUARD: u32 = 2;
 const STORED: u32 = 3;
-const FIRST: usize = 4;
+const GATE: u32 = 4;
+const FIRST: usize = 5;
 
 impl Candidates {
     /// A message ends; `bound` is one past the highest item. Items in `changed` may be others now; `None`: any may.
@@ -59,6 +63,7 @@ impl Candidates {
         self.entries.resize(bound, (UNKNOWN, NONE));
         self.reached.clear();
         self.stored.clear();
+        self.gate = false;
     }
 
     /// The message has this item. True if it is a subscription. `has`: does the message have a guard?
@@ -71,6 +76,7 @@ impl Candidates {
         match entry {
             SUBSCRIPTION => return true,
             GUARD => {}
+            GATE => self.gate = true,
             STORED => {
                 // another line of memory, wanted as soon as the nodes have been linked
                 store.expect(other);
@@ -96,6 +102,11 @@ impl Candidates {
             (STORED, _) => NONE,
             (_, guard) => guard,
         }
+    }
+
+    /// Has the message a gate, so that transforms may make something of it?
+    pub fn has_gate(&self) -> bool {
+        self.gate
     }
 
     /// Are there buckets to check?
@@ -169,6 +180,7 @@ impl Candidates {
         let known = match what {
             Item::Subscription => (SUBSCRIPTION, NONE),
             Item::Guard => (GUARD, NONE),
+            Item::Gate => (GATE, NONE),
             Item::Bucket(b) => match self.compile(store, b) {
                 None => (STORED, b),
                 Some(entry) if self.words[entry as usize] == 0 => (entry, NONE),

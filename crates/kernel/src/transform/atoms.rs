@@ -168,6 +168,11 @@ impl Atoms {
         self.atoms.len()
     }
 
+    /// The path that a condition is on.
+    pub fn rel(&self, id: AtomIx) -> PathIx {
+        self.atoms[id as usize].rel
+    }
+
     pub fn condition(&self, id: AtomIx) -> Condition {
         self.atoms[id as usize].condition
     }

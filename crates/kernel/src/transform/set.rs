@@ -5,9 +5,11 @@
 use super::atoms::{AtomIx, Atoms, Condition};
 use super::factory::Making;
 use super::shared::{constants_of, key, Shared};
-use crate::names::Names;
-use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
+use crate::names::{number_value, string_value, Names, ANY, ANY_ATTRIBUTE};
+use crate::paths::Step;
+use crate::shapes::program::{Node, Op, Pred, Program, Slot, Test, Twig};
 use crate::tagpaths::{LinearPath, PathIx, PathSet};
+use crate::values::constants::Constants;
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -464,6 +466,41 @@ impl Set {
     /// Evaluation needs the nodes of each symbol linked (`Nodes::link`).
     pub fn uses_links(&self) -> bool {
         self.generics.len() + self.twigs.len() > 0
+    }
+
+    /// The path that a message must have for a transform to bind something: to the bound node, and on to the node of the
+    /// condition that leads to it, with its value if that must be equal to a constant. None if any message may do.
+    pub fn gate(&self, sub: u32, constants: &mut Constants) -> Option<Vec<Step>> {
+        let class = self.classes.get(self.plans.get(*self.of_sub.get(&sub)?).class);
+        let mut steps = self.binds.get(self.bindings.get(class.binding).path).steps().to_vec();
+        let mut value = None;
+        if let Some(&Cond::Atom(atom)) = class.conds.first() {
+            steps.extend_from_slice(self.rels.get(self.atoms.rel(atom)).steps());
+            value = match self.atoms.condition(atom) {
+                Condition::Is(id) => Some(string_value(id)),
+                Condition::Number(Op::Eq, x) => Some(number_value(constants.intern_number(x))),
+                _ => None,
+            };
+        }
+        let mut path = vec![];
+        for (test, deep) in steps {
+            let symbol = match test {
+                Test::Exactly(symbol) | Test::Namespace(symbol) => symbol,
+                Test::Element => ANY,
+                Test::Attribute => ANY_ATTRIBUTE,
+                Test::Node => return (!path.is_empty()).then_some(path), // what is before it will do
+            };
+            path.push(Step::new(deep, symbol));
+        }
+        path.extend(value.filter(|_| !path.is_empty()).map(|value| Step::new(false, value)));
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// The subscriptions, ascending.
+    pub fn subs(&self) -> Vec<u32> {
+        let mut subs: Vec<u32> = self.of_sub.keys().copied().collect();
+        subs.sort_unstable();
+        subs
     }
 
     pub fn contains(&self, sub: u32) -> bool {
