@@ -68,6 +68,13 @@ class Template:
     query: Program | None = None
     """Of a residual plan, what the kernel evaluates; once there is a subscription."""
 
+    @property
+    def constant_literals(self) -> set[int]:
+        """The literals that may differ between subscriptions: those of the pattern, and of a query that is encoded."""
+        if self.slots is None:
+            return set()
+        return {i for i, _ in self.slots} | {i for i, _, _ in (self.query.sentinels if self.query else ())}
+
     def constants(self, literals: Sequence[str]) -> Sequence[str | float]:
         """The constants of one text."""
         if self.slots is None:
