@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from time import thread_time
 
 import pyarrow as pa
 import pytest
 
+sys.path.append(str(Path(__file__).parent / "lang"))
+
+from lang_documents import document
+from lang_queries import query as random_query
+
 from twigcast import Engine, Subscription
 from twigcast.engine import Failure
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError, OptionError, QueryError
+from twigcast.explain import explain
 from twigcast.lang import xpath
 from twigcast.limits import Limits
+from twigcast.literals import LITERAL
 
 
 @pytest.mark.parametrize(
@@ -220,3 +229,55 @@ def test_a_limit_that_is_gone_says_what_took_its_place() -> None:
     assert "max_query_steps" in (refused.value.hint or "")
     assert Limits.of_saved({"max_residual_cost": 7, "max_depth": 9}) == Limits(max_depth=9)
     assert "max_residual_cost" not in Limits().as_dict()
+
+
+RANDOM_LITERALS = ("'x'", "'1'", "'é'", '"a b"', "'0'", "0", "1", "2.5", "30", "'NaN'", "'7000000001.5'")
+
+
+def with_other_literals(random: Random, text: str) -> str:
+    """Return a query of the same shape, with literals of the same kinds."""
+    parts = LITERAL.split(text)
+    for at in range(1, len(parts), 2):
+        is_string = parts[at][0] in "'\""
+        parts[at] = random.choice([one for one in RANDOM_LITERALS if (one[0] in "'\"") == is_string])
+    return "".join(parts)
+
+
+SHAPES = (
+    "//a[following::b = 'x']",
+    "//a[preceding-sibling::* != 'x'][b > 1]",
+    "/a[b = 'x' and following::b = 'y']",
+    "//b[. = following-sibling::b][1]",
+    "count(//a[following::b = 'x']) > 1",
+    "//a[position() > 1][following::b = 1]",
+    "//a[string-length(following::b) > 1]",
+    "//a['x' = preceding::b or 3 < following::c]",
+    "//a[contains(following::b, 'x')]",
+    "//a[concat(b, 'x') = 'xx']",
+    "//a[following::b > '1']",
+    "//a[-1 < following::b]",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_subscriptions_of_a_known_shape_mean_what_they_say(seed: int) -> None:
+    """Their constants are put into the compiled shape, in its pattern and in its query."""
+    random = Random(seed)
+    texts = [*SHAPES, *(random_query(random) for _ in range(60))]
+    texts = [text for text in texts if explain(text, namespaces={"n": "urn:n"}).kind == "residual"]
+    engine = Engine(namespaces={"n": "urn:n"})
+    all_texts = [with_other_literals(random, text) for text in texts for _ in range(5)]
+    kept = []
+    for text in all_texts:
+        with suppress(QueryError):
+            engine.add(text, id=len(kept))
+            kept.append(text)
+    assert len(kept) > 100 and len(engine._shapes) > 3
+    messages = [document(random) for _ in range(3)]
+    messages.append(b"<a><b>x</b><a><b>1</b><c>5</c><b>0</b></a><b>x</b><b>a b</b><a>1<b>30</b></a></a>")
+    for message in messages:
+        found = engine.match(message)
+        for number, text in enumerate(kept):
+            alone = Engine(namespaces={"n": "urn:n"})
+            alone.add(text, id=0)
+            assert (number in found) == bool(alone.match(message)), text

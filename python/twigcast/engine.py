@@ -351,7 +351,9 @@ class Engine:
             template = self._split(s)[0]
             if not template.kept:  # a shape is learnt the second time that it is seen
                 template = self._split(s)[0]
-            if template.slots is None or not constants <= {i for i, _ in template.slots}:
+            if template.plan.residual is not None or template.slots is None:
+                return None
+            if not constants <= {i for i, _ in template.slots}:
                 return None
             try:
                 self._register.prepare(template)
@@ -367,7 +369,7 @@ class Engine:
             self._transform(s)
             return None
         template, literals = self._split(s)
-        self._register.query(template)
+        self._register.query(template, literals)
         return template, literals
 
     def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:

@@ -412,7 +412,8 @@ class _Scratch:
             shape = tuple((path.steps, path.slot and type(path.slot.value)) for path in actual.paths)
         else:
             shape = self.register.shape(template)
-        residual = actual.residual and str(to_xpath(actual.residual.expr))
+        query = self.register.query(template, literals)
+        residual = query and (tuple(query.words), tuple(query.strings))
         return paths, shape, (shape, tuple(constants), residual)
 
 

@@ -55,7 +55,7 @@ class Failed:
 
     @classmethod
     def exceeded(cls, number: int, what: str, limits: Limits) -> Failed:
-        """Return the failure of a query that took too many ``steps`` or ``bytes``, or of a transform (``work``)."""
+        """Return the failure of a query that took too many ``steps`` or ``bytes``, or a transform too much ``work``."""
         if what == "work":
             return cls(number, "transform-too-costly", "it may take too long with this message")
         limit = f"max_query_{what}"

@@ -72,7 +72,7 @@ class Register:
 
     def queue(self, index: int, template: Template, literals: Sequence[str], result: str = "match") -> None:
         """Queue the subscription ``index`` of those that the next ``flush`` adds. Raises NotEncodable or QueryError."""
-        query = self.query(template)
+        query = self.query(template, literals)
         wanted = None if result == "match" or query is not None else self._selector(template)
         filling = self._filling.get(template)
         if filling is not None:
@@ -101,11 +101,13 @@ class Register:
         known, selector = self._selector(template)
         self.kernel.want(number, result == "fragments", known, selector.constants(template.constants(literals)))
 
-    def query(self, template: Template) -> Program | None:
+    def query(self, template: Template, literals: Sequence[str]) -> Program | None:
         """Return what is left to evaluate of a residual plan; None for any other. Raises QueryError."""
-        if template.query is None and template.plan.residual is not None:
+        if template.plan.residual is None:
+            return None
+        if template.query is None:
             template.query = encode_query(template.plan.residual.expr, self.kernel)
-        return template.query
+        return template.query if template.slots is None else template.query.with_literals(literals)
 
     def prepare(self, template: Template) -> None:
         """Find out what ``flush`` needs, which must not fail. Raises NotEncodable."""
@@ -189,7 +191,7 @@ class Register:
         numbers = self.kernel.reserve(count)
         # first of all: nobody must see a residual subscription without its query
         for index, query, _ in self._queries:
-            self.kernel.add_query(numbers[index], *query)
+            self.kernel.add_query(numbers[index], query.words, query.strings)
         if self._direct:
             direct = [numbers[i] for i in self._direct]
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())

@@ -7,10 +7,13 @@ once, by compiling the text again with a sentinel in place of each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from twigcast.errors import QueryError
+from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
 from twigcast.lang.program import Program
@@ -41,6 +44,9 @@ _MAX_CACHED = 200_000
 Scope = tuple[tuple[tuple[str, str], ...], str, str]
 """Namespaces, default element namespace and dialect: what a text's meaning depends on."""
 
+Key = tuple[Scope, Rest]
+"""A text without its literals, and what it means."""
+
 Column = tuple[bool, list[str]]
 """Are these numbers? And the texts, without quotes."""
 
@@ -61,6 +67,13 @@ class Template:
     """What selects the results, and its number in the kernel; once a subscription wants them."""
     query: Program | None = None
     """Of a residual plan, what the kernel evaluates; once there is a subscription."""
+
+    @property
+    def constant_literals(self) -> set[int]:
+        """The literals that may differ between subscriptions: those of the pattern, and of a query that is encoded."""
+        if self.slots is None:
+            return set()
+        return {i for i, _ in self.slots} | {i for i, _, _ in (self.query.sentinels if self.query else ())}
 
     def constants(self, literals: Sequence[str]) -> Sequence[str | float]:
         """The constants of one text."""
@@ -127,23 +140,13 @@ class Shapes:
                 return template, literals
         return self._learn(text, key, literals), literals
 
-    def _learn(self, text: str, key: tuple[Scope, Rest], literals: list[str]) -> Template:
+    def _learn(self, text: str, key: Key, literals: list[str]) -> Template:
         scope = key[0]
         actual = self._plan(text, scope)
         own = Template(actual)
         if actual.residual is not None:
-            if len(self._residual) >= _MAX_CACHED // 10:
-                self._residual.clear()
-            self._residual[scope, text] = own
-            own.kept = True
-            return own
-        if '""' in literals or "''" in literals:
-            return own
-        seen = hash(key)
-        if seen not in self._once:
-            if len(self._once) >= 2 * _MAX_CACHED:
-                self._once.clear()
-            self._once.add(seen)
+            return self._learn_residual(text, key, literals, own)
+        if '""' in literals or "''" in literals or self._is_new(key):
             return own
         everything = range(len(literals))
         fixed: tuple[int, ...] = tuple(everything)
@@ -158,6 +161,19 @@ class Shapes:
             template = Template(actual, ())
         if template is None:
             return own
+        return self._keep(key, literals, fixed, template)
+
+    def _is_new(self, key: Hashable) -> bool:
+        """Return whether something is seen for the first time."""
+        seen = hash(key)
+        if seen in self._once:
+            return False
+        if len(self._once) >= 2 * _MAX_CACHED:
+            self._once.clear()
+        self._once.add(seen)
+        return True
+
+    def _keep(self, key: Key, literals: list[str], fixed: tuple[int, ...], template: Template) -> Template:
         if self._count >= _MAX_CACHED:
             self._families.clear()
             self._count = 0
@@ -166,6 +182,25 @@ class Shapes:
         self._count += 1
         template.kept = True
         return template
+
+    def _learn_residual(self, text: str, key: Key, literals: list[str], own: Template) -> Template:
+        """Return the template of a residual query. One whose constants are not plain is kept by its whole text."""
+        unlearnt = key, "residual"
+        is_learnable = literals and '""' not in literals and "''" not in literals and hash(unlearnt) not in self._once
+        if is_learnable and not self._is_new(key):
+            parts = LITERAL.split(text)
+            everything = range(len(literals))
+            probe = self._probe(key[0], parts, list(everything), residual=True)
+            generic = set() if probe is None else _compared_literals(probe)
+            template = self._template(own.plan, key[0], parts, sorted(generic), residual=True) if generic else None
+            if template is not None:
+                return self._keep(key, literals, tuple(i for i in everything if i not in generic), template)
+            self._is_new(unlearnt)
+        if len(self._residual) >= _MAX_CACHED // 10:
+            self._residual.clear()
+        self._residual[key[0], text] = own
+        own.kept = True
+        return own
 
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""
@@ -177,9 +212,11 @@ class Shapes:
         sure = [hit[0] for hit in found if hit is not None]
         return {i for i in sure if sure.count(i) == 1}
 
-    def _template(self, actual: Plan, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
-        """The plan with sentinels at the generic literals, if it is the actual one but for constants."""
-        probe = self._probe(scope, parts, generic)
+    def _template(
+        self, actual: Plan, scope: Scope, parts: list[str], generic: list[int], *, residual: bool = False
+    ) -> Template | None:
+        """Return the plan with sentinels at the generic literals, if it is the actual one but for constants."""
+        probe = self._probe(scope, parts, generic, residual=residual)
         if probe is None or _outline(probe) != _outline(actual):
             return None
         slots = []
@@ -197,12 +234,43 @@ class Shapes:
         namespaces, default, dialect = scope
         return plan(compile_query(text, dict(namespaces), default or None, dialect=dialect), self._reach)
 
-    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Plan | None:
+    def _probe(self, scope: Scope, parts: list[str], indexes: list[int], *, residual: bool = False) -> Plan | None:
+        """Return the plan with sentinels at some literals; None if it is not of the same kind."""
         try:
             probe = self._plan(with_sentinels(parts, indexes), scope)
         except QueryError:
             return None
-        return None if probe.residual is not None else probe
+        return probe if (probe.residual is not None) == residual else None
+
+
+def _compared_literals(probe: Plan) -> set[int]:
+    """Return the literals of a residual query that are only compared with nodes: its plan does not depend on them.
+
+    ``probe`` has sentinels at all literals.
+    """
+    assert probe.residual is not None
+    found: set[int] = set()
+    stack: list[Any] = [probe.residual.expr]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, tuple):
+            stack += one
+        elif dataclasses.is_dataclass(one):
+            stack += [getattr(one, field.name) for field in dataclasses.fields(one)]
+        if isinstance(one, ast.Comparison):
+            for literal, other in ((one.left, one.right), (one.right, one.left)):
+                match literal:
+                    case ast.Number(value) if ast.type_of(other) == ast.NODE_SET:
+                        hit = literal_of(value)
+                    case ast.String(text) if ast.type_of(other) == ast.NODE_SET and one.op in ("=", "!="):
+                        hit = literal_of(text)
+                    case _:
+                        hit = None
+                if hit is not None:
+                    found.add(hit[0])
+    plain = _plain_slots(probe)
+    in_plan = [(j in plain, literal_of(value)) for j, value in enumerate(probe.constants)]
+    return found - {hit[0] for is_plain, hit in in_plan if hit is not None and not is_plain}
 
 
 def _outline(p: Plan) -> tuple[object, ...]:

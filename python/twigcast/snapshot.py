@@ -44,7 +44,8 @@ def _open_residual(engine: Engine, number: int, value: Any) -> None:
         # written out, it had become too long to be a query
         _LOG.warning("subscription %r matches nothing any more: %s", engine._ids.at([number])[0], error)
         expr = parse("false()")
-    engine.kernel.add_query(number, *encode(expr, engine.kernel))
+    program = encode(expr, engine.kernel)
+    engine.kernel.add_query(number, program.words, program.strings)
 
 
 def _save_results(engine: Engine) -> Iterable[tuple[int, Any]]:

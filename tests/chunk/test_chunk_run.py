@@ -487,3 +487,19 @@ def test_fragments_of_a_broken_document_are_an_error() -> None:
     dtd = schema(Random(1))[0]
     with pytest.raises(OptionError):
         list(fragments(prepare(SUBS, chunks=2, schema=dtd), DB))
+
+
+def test_residual_subscriptions_of_one_shape_keep_their_own_constants() -> None:
+    xml = b"<db>" + b"".join(b"<s><n>x%d</n><m>y%d</m></s>" % (i, i) for i in range(0, 60, 2)) + b"</db>"
+    shapes = [
+        "/db/s[n = following-sibling::m or m = 'y{}']",
+        "//s[n = 'x{}'][m != following-sibling::m or m]",
+        "not(//s[m/preceding-sibling::n = 'x{}'])",
+        "//s[m/preceding::n = 'x{}']",
+    ]
+    queries = [Subscription(i, shapes[i % 4].format(i)) for i in range(60)]
+    engine = Engine()
+    engine.add_many(queries)
+    report = run(prepare(queries, chunks=2), xml, batch_bytes=200)
+    assert not report.undecided
+    assert sorted(one.id for one in report.answers) == engine.match(xml)

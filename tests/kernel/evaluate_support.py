@@ -52,9 +52,10 @@ def answers(
     if not exprs:
         return found
     limits = replace(LIMITS, max_query_steps=budget[0], max_query_bytes=budget[1])
-    selected, failed, error = kernel_with(exprs).select_one(xml, limits.of_kernel())
+    matched, results, failed, error = kernel_with(exprs).select_one(xml, limits.of_kernel())
     assert error is None, error
-    for number, nodes, _, _ in selected:
+    for number in matched:
+        nodes = results[number][0] if number in results else None
         found[number] = True if nodes is None else nodes
     for number, what in failed:
         found[number] = what

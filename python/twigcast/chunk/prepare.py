@@ -120,7 +120,7 @@ class Preparer:
         key = template, s.result
         split = self._splits.get(key)
         if split is None:
-            constants = sorted({i for i, _ in template.slots or ()})
+            constants = sorted(template.constant_literals)
             query = with_sentinels(LITERAL.split(s.query), constants)
             split = self._splits[key] = self._take_apart(replace(s, query=query))
         return split, literals

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from twigcast.errors import QueryError
 from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS
 from twigcast.lang.printer import is_any_depth
+from twigcast.literals import literal_of
 from twigcast.plan.codes import Symbols
 
 _NUMBER, _STRING, _AND, _OR, _COMPARE, _ARITHMETIC, _NEGATE, _CALL, _UNION, _DOCUMENT, _CONTEXT, _PATH, _FILTER = range(
@@ -51,6 +53,23 @@ class Program(NamedTuple):
 
     words: list[int]
     strings: list[str]
+    sentinels: list[tuple[int, int, bool]]
+    """Literals for which a sentinel stands (``twigcast.literals``), its place, and whether that is among the words."""
+
+    def with_literals(self, literals: Sequence[str]) -> Program:
+        """Return the program with literals, as a text has them, in place of the sentinels."""
+        words, strings = list(self.words), list(self.strings)
+        for i, place, is_number in self.sentinels:
+            if is_number:
+                words[place : place + 2] = _number_words(float(literals[i]))
+            else:
+                strings[place] = literals[i][1:-1]
+        return Program(words, strings, [])
+
+
+def _number_words(value: float) -> tuple[int, int]:
+    low, high = struct.unpack("<II", struct.pack("<d", value))
+    return low, high
 
 
 def encode(expr: ast.Expr, symbols: Symbols) -> Program:
@@ -64,7 +83,7 @@ def encode(expr: ast.Expr, symbols: Symbols) -> Program:
     except RecursionError:
         text = f"expressions are nested more than {_MAX_DEPTH} levels deep"
         raise QueryError("too-deep", text, hint="split the query into several subscriptions") from None
-    return Program(encoder.words, encoder.strings)
+    return Program(encoder.words, encoder.strings, encoder.sentinels)
 
 
 class _Encoder:
@@ -73,6 +92,7 @@ class _Encoder:
         self.words: list[int] = []
         self.strings: list[str] = []
         self._places: dict[str, int] = {}
+        self.sentinels: list[tuple[int, int, bool]] = []
         self.depth = 0
 
     def string(self, value: str) -> int:
@@ -81,7 +101,13 @@ class _Encoder:
         if place is None:
             place = self._places[value] = len(self.strings)
             self.strings.append(value)
+            self.sentinel(value, place)
         return place
+
+    def sentinel(self, value: str | float, place: int) -> None:
+        literal = literal_of(value)
+        if literal is not None:
+            self.sentinels.append((literal[0], place, not isinstance(value, str)))
 
     def expression(self, expr: ast.Expr) -> None:
         # a path from an expression with predicates is three expressions in the kernel
@@ -98,7 +124,8 @@ class _Encoder:
         words = self.words
         match expr:
             case ast.Number(value):
-                words += (_NUMBER, *struct.unpack("<II", struct.pack("<d", value)))
+                words += (_NUMBER, *_number_words(value))
+                self.sentinel(value, len(words) - 2)
             case ast.String(value):
                 words += (_STRING, self.string(value))
             case ast.Logical(op, operands):

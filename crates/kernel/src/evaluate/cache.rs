@@ -7,7 +7,7 @@
 use super::budget::{Budget, Cost, Exceeded, Meter};
 use super::expressions::ExprId;
 use super::tree::Node;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use std::sync::Arc;
 
 /// What is asked of an expression.
@@ -23,6 +23,10 @@ pub(super) enum Want {
     Values,
     /// Of a node-set, the least and the greatest number.
     Extremes,
+}
+
+impl Want {
+    const COUNT: usize = 5;
 }
 
 /// The string-values of a node-set, each once: its hash and the first node that has it, in document order.
@@ -87,6 +91,7 @@ enum Made {
 }
 
 struct Entry {
+    key: Key,
     made: Made,
     cost: Cost,
     /// The frame that has paid for it.
@@ -98,7 +103,9 @@ type Key = (ExprId, Want);
 /// The results of one message.
 #[derive(Default)]
 pub(super) struct Cache {
-    entries: HashMap<Key, Entry>,
+    entries: Vec<Entry>,
+    /// By expression and what is asked of it, where the entry may be: it is there if it has that key.
+    places: Vec<u32>,
     frame: u64,
     frames: u64,
     /// What the frames around the current one had paid for, and the current one pays for too.
@@ -112,6 +119,10 @@ const MOST_HELD: usize = 64 << 20;
 /// Entries for which memory is kept for the next message.
 const KEPT: usize = 1 << 16;
 
+fn place((id, want): Key) -> usize {
+    id.0 as usize * Want::COUNT + want as usize
+}
+
 /// The frame around another one.
 pub(super) struct Outer {
     frame: u64,
@@ -119,6 +130,25 @@ pub(super) struct Outer {
 }
 
 impl Cache {
+    #[inline]
+    fn find(&self, key: Key) -> Option<usize> {
+        let at = *self.places.get(place(key))? as usize;
+        self.entries.get(at).filter(|entry| entry.key == key).map(|_| at)
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if let Some(at) = self.find(entry.key) {
+            self.entries[at] = entry;
+            return;
+        }
+        let place = place(entry.key);
+        if place >= self.places.len() {
+            self.places.resize(place + 1, 0);
+        }
+        self.places[place] = self.entries.len() as u32;
+        self.entries.push(entry);
+    }
+
     /// Begins a message.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
@@ -147,9 +177,10 @@ impl Cache {
     }
 
     pub(super) fn leave(&mut self, outer: Outer) {
-        for (key, frame) in self.paid.drain(outer.paid..).rev() {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.paid = frame;
+        while self.paid.len() > outer.paid {
+            let Some((key, frame)) = self.paid.pop() else { break };
+            if let Some(at) = self.find(key) {
+                self.entries[at].paid = frame;
             }
         }
         self.frame = outer.frame;
@@ -157,7 +188,8 @@ impl Cache {
 
     /// Returns a result that is known, after it has been paid for; None if it must be made.
     pub(super) fn get(&mut self, key: Key, meter: &mut Meter) -> Result<Option<Value>, Exceeded> {
-        let Some(entry) = self.entries.get_mut(&key) else { return Ok(None) };
+        let Some(at) = self.find(key) else { return Ok(None) };
+        let entry = &mut self.entries[at];
         match &entry.made {
             Made::Value(value) => {
                 if entry.paid == self.frame {
@@ -182,7 +214,7 @@ impl Cache {
 
     /// Returns a node-set that is known, after its cost has been paid, whoever paid for it before.
     pub(super) fn nodes(&mut self, id: ExprId, meter: &mut Meter) -> Result<Option<Arc<[Node]>>, Exceeded> {
-        match self.entries.get(&(id, Want::All)) {
+        match self.find((id, Want::All)).map(|at| &self.entries[at]) {
             Some(Entry { made: Made::Value(Value::Nodes(nodes)), cost, .. }) => {
                 meter.pay(*cost)?;
                 Ok(Some(nodes.clone()))
@@ -205,15 +237,15 @@ impl Cache {
         let cost = meter.since(before);
         match &made {
             Ok(value) => {
-                self.held += value.size() + size_of::<(Key, Entry)>();
+                self.held += value.size() + size_of::<Entry>();
                 let paid = if is_paid { self.frame } else { 0 };
                 if is_paid {
                     self.paid.push((key, 0));
                 }
-                self.entries.insert(key, Entry { made: Made::Value(value.clone()), cost, paid });
+                self.insert(Entry { key, made: Made::Value(value.clone()), cost, paid });
             }
             Err(why) => {
-                self.entries.insert(key, Entry { made: Made::Failed(before, *why), cost, paid: 0 });
+                self.insert(Entry { key, made: Made::Failed(before, *why), cost, paid: 0 });
             }
         }
         made
