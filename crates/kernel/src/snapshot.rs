@@ -248,8 +248,10 @@ impl Engine {
         engine.index.names = names;
         let (shapes, heads, blocks) = (file.words()?, file.words()?, file.words_in_place(&data)?);
         // earlier versions had no queries, and no transforms
-        let queries = if file.0.is_empty() { None } else { Some(SavedQueries::open(&mut file)?) };
-        let transforms = SavedTransforms::open(&mut file)?;
+        let (queries, transforms) = match file.0.is_empty() {
+            true => (None, SavedTransforms::default()),
+            false => (Some(SavedQueries::open(&mut file)?), SavedTransforms::open(&mut file)?),
+        };
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
@@ -474,9 +476,6 @@ struct SavedTransforms<'a> {
 
 impl<'a> SavedTransforms<'a> {
     fn open(file: &mut Reader<'a>) -> Read<SavedTransforms<'a>> {
-        if file.0.is_empty() {
-            return Ok(SavedTransforms::default());
-        }
         let (held, words, heads, subs) = (file.words()?, file.words()?, file.words()?, file.words()?);
         if !heads.len().is_multiple_of(4) || !subs.len().is_multiple_of(2) {
             return Err("half a transform");
