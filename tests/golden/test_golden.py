@@ -177,7 +177,8 @@ def normalise(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME", text)
     text = re.sub(r"\d{4}-\d\d-\d\d", "DATE", text)
     text = re.sub(r"\b[\d.]+ s\b( \([\d.,]+ messages/s\))?", "DURATION", text)
-    text = re.sub(r"^! (batch \d+|waiting for messages|matching|starting Spark|loading).*\n", "", text, flags=re.MULTILINE)
+    progress = r"^! (batch \d+|waiting for messages|matching|starting Spark|loading).*\n"
+    text = re.sub(progress, "", text, flags=re.MULTILINE)
     return re.sub(r"\b[0-9a-f]{8,}\b", "ID", text)
 
 
