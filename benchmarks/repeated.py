@@ -35,7 +35,9 @@ def _price(random: Random) -> int:
 
 FILTERS: dict[str, Make] = {
     "value, range": lambda k, r: f'/cat/item[name = "n{k}"][price > {_price(r)}]',
-    "10 value, ranges": lambda k, r: f'/cat/item[name = "n{k % 500}" and price > {_price(r)} and price < {_price(r)}]',
+    "10 a value, ranges": lambda k, r: (
+        f'/cat/item[name = "n{k % 500}" and price > {_price(r)} and price < {_price(r)}]'
+    ),
     "number, range": lambda k, r: f"/cat/item[number = {k}][price > {_price(r)}]",
     "value or @id, not range": lambda k, r: (
         f'/cat/item[(name = "n{k}" or @id = "i{k * 7 % QUERIES}") and not(price > {_price(r)})]'
@@ -45,7 +47,7 @@ FILTERS: dict[str, Make] = {
     "value, range anywhere": lambda k, r: f'/cat[item/name = "n{k}"][item/price > {_price(r)}]',
     "range": lambda _, r: f"/cat/item[price > {_price(r)}]",
     "two ranges": lambda _, r: f"/cat/item[price > {_price(r)} and number < {r.randrange(QUERIES)}]",
-    "nested, //, value, range": lambda k, r: f'//item[.//name = "n{k}"][.//price > {_price(r)}]',
+    "nested //, value, range": lambda k, r: f'//item[.//name = "n{k}"][.//price > {_price(r)}]',
 }
 
 
@@ -191,7 +193,7 @@ def _quotes(count: int, quotes: int) -> list[Line]:
             f"{size}, memory",
             grown / (len(message) / 1024),
             "times its size",
-            100.0,
+            50.0,
             note=f"{grown >> 10} MB",
         ),
     ]
