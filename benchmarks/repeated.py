@@ -67,17 +67,18 @@ def lines(quick: bool) -> Iterator[Line]:
         count,
     )
     yield from _rows("transform: value, range", _selecting(transform))
-    for name, price in (("value", "price->p"), ("value, range", "price->p[. > {}]")):
-        blocks = _queries(
-            lambda k, r, price=price: (
-                f'S/cat/item->i[name->n[. = "n{k}"]][{price.format(_price(r))}]'
-                " FOLLOWED BY{p = q, 1 s} S/none->m[price->q]"
-            ),
-            count // 5,
-        )
-        yield from _rows(f"block: {name}", _publishing(blocks))
+    yield from _rows("block: value", _publishing(_queries(_block, count // 5)))
+    yield from _rows("block: value, range", _publishing(_queries(_block_with_range, count // 5)))
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # a process of its own, where nothing else grows
         yield from pool.submit(_quotes, 10_000 if quick else 100_000, 8_000).result()
+
+
+def _block(k: int, _: Random, price: str = "price->p") -> str:
+    return f'S/cat/item->i[name->n[. = "n{k}"]][{price}] FOLLOWED BY{{p = q, 1 s}} S/none->m[price->q]'
+
+
+def _block_with_range(k: int, random: Random) -> str:
+    return _block(k, random, f"price->p[. > {_price(random)}]")
 
 
 def _queries(make: Make, count: int) -> list[str]:
