@@ -3,21 +3,21 @@
 use super::nodes::NodeIx;
 
 #[inline(always)]
-pub fn has(set: &[u64], n: NodeIx) -> bool {
+pub(crate) fn has(set: &[u64], n: NodeIx) -> bool {
     set[n as usize / 64] >> (n % 64) & 1 != 0
 }
 
 #[inline(always)]
-pub fn insert(set: &mut [u64], n: NodeIx) {
+pub(crate) fn insert(set: &mut [u64], n: NodeIx) {
     set[n as usize / 64] |= 1 << (n % 64);
 }
 
-pub fn size(set: &[u64]) -> u32 {
+pub(crate) fn size(set: &[u64]) -> u32 {
     set.iter().map(|w| w.count_ones()).sum()
 }
 
 /// Inserts the nodes from `from` up to `to`.
-pub fn fill(set: &mut [u64], from: usize, to: usize) {
+pub(crate) fn fill(set: &mut [u64], from: usize, to: usize) {
     if from >= to {
         return;
     }
@@ -34,7 +34,7 @@ pub fn fill(set: &mut [u64], from: usize, to: usize) {
 
 /// Calls `f` for the members, ascending.
 #[inline(always)]
-pub fn each(set: &[u64], mut f: impl FnMut(NodeIx)) {
+pub(crate) fn each(set: &[u64], mut f: impl FnMut(NodeIx)) {
     for (i, &word) in set.iter().enumerate() {
         let mut word = word;
         while word != 0 {
@@ -46,7 +46,7 @@ pub fn each(set: &[u64], mut f: impl FnMut(NodeIx)) {
 
 /// Calls `f` for the members of both sets, ascending.
 #[inline(always)]
-pub fn each_of_both(a: &[u64], b: &[u64], mut f: impl FnMut(NodeIx)) {
+pub(crate) fn each_of_both(a: &[u64], b: &[u64], mut f: impl FnMut(NodeIx)) {
     for (i, (&a, &b)) in a.iter().zip(b).enumerate() {
         let mut word = a & b;
         while word != 0 {
@@ -57,7 +57,7 @@ pub fn each_of_both(a: &[u64], b: &[u64], mut f: impl FnMut(NodeIx)) {
 }
 
 /// Calls `f` for the members from `from` up to `to`, ascending.
-pub fn each_within(set: &[u64], from: NodeIx, to: NodeIx, mut f: impl FnMut(NodeIx)) {
+pub(crate) fn each_within(set: &[u64], from: NodeIx, to: NodeIx, mut f: impl FnMut(NodeIx)) {
     if from >= to {
         return;
     }

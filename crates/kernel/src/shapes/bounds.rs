@@ -5,12 +5,12 @@
 use super::decimals::Bound;
 
 /// So many columns are looked at together at the most.
-pub const MOST: usize = 4;
+pub(crate) const MOST: usize = 4;
 
 /// A column, and what is asked of its numerators: to be above, once the bits in `flip` are turned over. That makes the
 /// larger ones the smaller ones.
 #[derive(Clone, Copy, Default)]
-pub struct Side<'a> {
+pub(crate) struct Side<'a> {
     column: &'a [u32],
     flip: i32,
     above: i32,
@@ -19,7 +19,7 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// None for a bound that is none in the proper sense.
     #[inline(always)]
-    pub fn new(column: &'a [u32], bound: Bound) -> Option<Side<'a>> {
+    pub(crate) fn new(column: &'a [u32], bound: Bound) -> Option<Side<'a>> {
         match bound {
             Bound::Above(t) => Some(Side { column, flip: 0, above: t }),
             Bound::Below(t) => Some(Side { column, flip: !0, above: !t }),
@@ -31,7 +31,7 @@ impl<'a> Side<'a> {
 /// Appends the subscriptions, other than `NONE`, of the rows that hold. False if nothing has been done: there are too
 /// many columns, or the processor lacks what it takes.
 #[inline]
-pub fn deliver(sides: &[Side<'_>], subs: &[u32], out: &mut Vec<u32>) -> bool {
+pub(crate) fn deliver(sides: &[Side<'_>], subs: &[u32], out: &mut Vec<u32>) -> bool {
     #[cfg(target_arch = "x86_64")]
     if crate::bits::has_avx2() {
         // SAFETY: the processor has what the functions are compiled for.
@@ -60,7 +60,7 @@ mod avx2 {
     const EIGHT: usize = 8;
 
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    pub fn pack<const N: usize>(sides: [Side<'_>; N], subs: &[u32], out: &mut Vec<u32>) {
+    pub(crate) fn pack<const N: usize>(sides: [Side<'_>; N], subs: &[u32], out: &mut Vec<u32>) {
         assert!(sides.iter().all(|side| side.column.len() == subs.len()));
         let mut flips = [_mm256_setzero_si256(); N];
         let mut bounds = flips;

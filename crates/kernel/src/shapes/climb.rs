@@ -25,7 +25,7 @@ struct Star {
 
 /// Appends the stars that a pattern is, and answers whether it is any. Each is its length, the number of sets, these, the
 /// number of sets with constants, these, and its branches.
-pub fn stars(dag: &mut Dag, pred: &Pred, row: Row<'_>, out: &mut Vec<u32>) -> bool {
+pub(crate) fn stars(dag: &mut Dag, pred: &Pred, row: Row<'_>, out: &mut Vec<u32>) -> bool {
     let Pred::Exists(Twig { nodes }) = pred else { return false };
     let mut centres = (0..nodes.len()).filter(|&i| !nodes[i].filters.is_empty());
     let (Some(mut centre), next) = (centres.next(), centres.next()) else { return false };
@@ -140,7 +140,7 @@ const NUMBER: u32 = 1;
 
 /// Working memory.
 #[derive(Default)]
-pub struct Climber {
+pub(crate) struct Climber {
     centres: Vec<NodeIx>,
     from: Vec<NodeIx>,
     to: Vec<NodeIx>,
@@ -150,7 +150,7 @@ pub struct Climber {
 
 impl Climber {
     /// Does the document satisfy all the stars?
-    pub fn holds(&mut self, sets: &mut Sets, dag: &Dag, message: Message<'_>, mut stars: &[u32]) -> bool {
+    pub(crate) fn holds(&mut self, sets: &mut Sets, dag: &Dag, message: Message<'_>, mut stars: &[u32]) -> bool {
         while let Some((&len, rest)) = stars.split_first() {
             let (star, others) = rest.split_at(len as usize);
             if !self.star(sets, dag, message, star) {

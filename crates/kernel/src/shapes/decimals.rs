@@ -8,7 +8,7 @@
 use super::program::Op;
 
 /// The largest scale.
-pub const MOST: u32 = 9;
+pub(crate) const MOST: u32 = 9;
 const POWERS: [i32; MOST as usize + 1] =
     [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
@@ -17,31 +17,31 @@ const LARGEST: i64 = i32::MAX as i64 - 1;
 
 /// A column of decimals.
 #[derive(Clone, Copy)]
-pub struct Decimals<'a> {
+pub(crate) struct Decimals<'a> {
     pub scale: u32,
     /// Numerators.
     pub words: &'a [u32],
 }
 
 impl Decimals<'_> {
-    pub fn get(&self, i: usize) -> f64 {
+    pub(crate) fn get(&self, i: usize) -> f64 {
         quotient(self.words[i] as i32 as i64, self.scale)
     }
 
     /// Are they as `numerator` makes them?
-    pub fn are_valid(&self) -> bool {
+    pub(crate) fn are_valid(&self) -> bool {
         self.scale <= MOST && self.words.iter().all(|&m| is_numerator(m as i32 as i64))
     }
 }
 
 /// The numerator of a number that has one.
-pub fn numerator(x: f64, scale: u32) -> Option<u32> {
+pub(crate) fn numerator(x: f64, scale: u32) -> Option<u32> {
     let m = nearest(x, scale);
     (is_numerator(m) && quotient(m, scale) == x).then_some(m as i32 as u32)
 }
 
 /// The numerator of the same number at a scale larger by so many.
-pub fn rescaled(m: u32, by: u32) -> Option<u32> {
+pub(crate) fn rescaled(m: u32, by: u32) -> Option<u32> {
     let m = m as i32 as i64 * POWERS[by as usize] as i64;
     is_numerator(m).then_some(m as i32 as u32)
 }
@@ -66,7 +66,7 @@ fn nearest(x: f64, scale: u32) -> i64 {
 
 /// What a value asks of numerators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bound {
+pub(crate) enum Bound {
     Above(i32),
     Below(i32),
     Is(i32),
@@ -76,7 +76,7 @@ pub enum Bound {
 impl Bound {
     /// The numerators of the constants for which `value op constant` holds.
     #[inline]
-    pub fn new(op: Op, value: f64, scale: u32) -> Bound {
+    pub(crate) fn new(op: Op, value: f64, scale: u32) -> Bound {
         // no numerator is either
         const LOW: i32 = i32::MIN;
         const HIGH: i32 = i32::MAX;
@@ -105,7 +105,7 @@ impl Bound {
     }
 
     #[inline(always)]
-    pub fn holds(self, m: u32) -> bool {
+    pub(crate) fn holds(self, m: u32) -> bool {
         let m = m as i32;
         match self {
             Bound::Above(t) => m > t,

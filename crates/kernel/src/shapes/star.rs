@@ -25,7 +25,7 @@ enum Ask {
     StartsWith,
 }
 
-pub struct Star {
+pub(crate) struct Star {
     /// From the document to the centre.
     trunk: Twig,
     arms: Vec<Arm>,
@@ -62,13 +62,13 @@ struct Comparison {
 
 /// The comparison by whose constants rows are sorted: those that hold lie together. It is the first that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Key {
+pub(crate) struct Key {
     pub place: Place,
     pub order: Order,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub(crate) enum Order {
     /// Numbers that hold are the first ones.
     Ascending,
     Descending,
@@ -81,7 +81,7 @@ pub enum Order {
 
 /// What the message at hand has for the shapes that are stars, and working memory.
 #[derive(Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     message: u32,
     /// By shape.
     shapes: Vec<Found>,
@@ -121,7 +121,7 @@ enum State {
 
 impl Scratch {
     /// Forgets what was found: another message begins, or the checks are gone.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         if self.message == u32::MAX {
             self.shapes.clear();
             self.message = 0;
@@ -134,7 +134,7 @@ impl Scratch {
 
 impl Star {
     /// The star that a pattern is, if it is one.
-    pub fn new(pred: &Pred, places: &[Place], access: &[Access]) -> Option<Star> {
+    pub(crate) fn new(pred: &Pred, places: &[Place], access: &[Access]) -> Option<Star> {
         let (trunk, filters, below) = match pred {
             Pred::Exists(twig) => {
                 let centre = twig.nodes.iter().position(|n| !n.filters.is_empty())?;
@@ -244,13 +244,13 @@ impl Star {
             && nodes().zip(&way.path).all(|(node, step)| node.filters.is_empty() && node.is_step(*step))
     }
 
-    pub fn key(&self) -> Option<Key> {
+    pub(crate) fn key(&self) -> Option<Key> {
         self.key
     }
 
     /// Calls `each` with the checks of every centre at which a row of a bucket of this shape may hold. They stay in `asked`
     /// until the message ends. `constant` is the one that all rows of the bucket have in a place.
-    pub fn ask(
+    pub(crate) fn ask(
         &self,
         shape: u32,
         constant: impl Fn(Place) -> Constant,
@@ -710,7 +710,7 @@ impl Node {
 }
 
 /// Does a predicate compare with constants that differ between the subscriptions of a shape?
-pub fn has_slots(p: &Pred) -> bool {
+pub(crate) fn has_slots(p: &Pred) -> bool {
     let in_twig = |twig: &Twig| twig.nodes.iter().any(|n| n.filters.iter().any(has_slots));
     match p {
         Pred::Bool(_) | Pred::NodeIs(_) | Pred::Position { .. } => false,
