@@ -9,6 +9,7 @@ from test_xpath import FRAGMENTS
 
 from twigcast.errors import QueryError
 from twigcast.lang.compile import compile_query
+from twigcast.lang.printer import to_xpath
 from twigcast.pattern import FALSE, TRUE, Pattern, Residual, Structural, constants
 
 
@@ -149,14 +150,13 @@ def test_residual_queries(text: str, necessary: str, reason: str, under: str) ->
     first = compiled.reasons[0]
     assert reason in first.text
     assert text[first.span.start : first.span.end] == under
-    assert compiled.xpath
+    assert to_xpath(compiled.expr)[0]
 
 
 def test_residual_text_is_plain_xpath() -> None:
     compiled = compile_query("n:a AND {urn:y}b = c", {"n": "urn:x"})
     assert isinstance(compiled, Residual)
-    assert compiled.xpath == "/ns0:a and /ns1:b = /c"
-    assert compiled.prefixes == (("ns0", "urn:x"), ("ns1", "urn:y"))
+    assert to_xpath(compiled.expr) == ("/ns0:a and /ns1:b = /c", {"ns0": "urn:x", "ns1": "urn:y"})
 
 
 def test_constants_come_in_order_and_do_not_change_the_shape() -> None:
