@@ -163,11 +163,11 @@ def through_correlations(folder: Path, messages: Messages, strategy: str) -> Ans
     return found
 
 
-def through_chunks(folder: Path, messages: Messages, engine: str) -> Answers:
+def through_chunks(folder: Path, messages: Messages) -> Answers:
     scheme = prepare(SUBSCRIPTIONS[:4], chunks=2)
     found = {}
     for name, xml in messages.items():
-        report = match_in_parts(lambda xml=xml: [xml], lambda _: scheme, Options(engine=engine))
+        report = match_in_parts(lambda xml=xml: [xml], lambda _: scheme, Options())
         error = report.error
         found[name] = Answer(
             {one.id for one in report.answers} if error is None else set(),
@@ -245,10 +245,7 @@ WAYS = (
         Way(f"correlations {strategy}", partial(through_correlations, strategy=strategy), ids=frozenset({"join"}))
         for strategy in ("default", "mmqjp", "sequential")
     ),
-    *(
-        Way(f"chunks {engine}", partial(through_chunks, engine=engine), ids=frozenset(s.id for s in SUBSCRIPTIONS[:4]))
-        for engine in ("twigcast", "lxml")
-    ),
+    Way("chunks", through_chunks, ids=frozenset(s.id for s in SUBSCRIPTIONS[:4])),
     Way("digest", through_digest, ids=frozenset({"all"})),
     Way("program", through_program),
 )
