@@ -10,6 +10,7 @@ from time import thread_time
 
 import pyarrow as pa
 import pytest
+from lxml import etree
 
 sys.path.append(str(Path(__file__).parent / "lang"))
 
@@ -281,3 +282,26 @@ def test_subscriptions_of_a_known_shape_mean_what_they_say(seed: int) -> None:
             alone = Engine(namespaces={"n": "urn:n"})
             alone.add(text, id=0)
             assert (number in found) == bool(alone.match(message)), text
+
+
+@pytest.mark.parametrize(
+    ("query", "matches"),
+    [
+        ("count(//a) <= true()", False),
+        ("true() >= count(//a)", False),
+        ("sum(//a[1]) > true()", True),
+        ("string(//a) > true()", True),
+        ("/r[a[1] + 0 > true()]", True),
+        ("string(/r/zz) <= true()", False),
+        ("//zz < true()", True),
+        ("(//a = 5) >= true()", True),
+    ],
+)
+def test_an_order_compares_a_boolean_as_a_number_unless_the_other_side_is_a_node_set(query: str, matches: bool) -> None:
+    xml = b"<r><a>5</a><a/></r>"
+    tree = etree.fromstring(xml)
+    found = tree.xpath(query)
+    assert (found if isinstance(found, bool) else bool(found)) is matches
+    engine = Engine()
+    engine.add(query, id="q")
+    assert engine.match(xml) == (["q"] if matches else [])

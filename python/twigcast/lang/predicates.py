@@ -171,7 +171,10 @@ class Predicates:
         if a is not None:
             op, left, right, b = FLIPPED[op], right, left, a
         types = type_of(left), type_of(right)
-        if BOOLEAN in types and (b is not None or types == (BOOLEAN, BOOLEAN) or op in ("=", "!=")):
+        ordered = op not in ("=", "!=")
+        if ordered and isinstance(b, bool) and types[0] not in (BOOLEAN, NODE_SET):
+            b = to_number(b)  # neither side is a node-set: an order compares numbers (XPath 1.0, section 3.4)
+        elif BOOLEAN in types and (b is not None or types == (BOOLEAN, BOOLEAN) or not ordered):
             return self.truth_table(left, op, right, b, counted)
         if b is not None and types[0] == NODE_SET:
             return self.any_compared(left, op, b)
