@@ -55,11 +55,14 @@ def with_sentinels(parts: list[str], indexes: list[int]) -> str:
 _SENTINEL = re.compile(r"""(["']\ue000[0-9]+\ue001["']|\b7000[0-9]{6}\.5\b)""")
 
 
-def split_at_sentinels(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the pieces of a text between its sentinels, and which literals these stand for."""
+def split_at_sentinels(text: str) -> tuple[tuple[str, ...], tuple[int, ...], tuple[bool, ...]]:
+    """Return the pieces of a text between its sentinels, which literals these stand for, and which are strings."""
     parts = _SENTINEL.split(text)
-    found = [literal_of(one[1:-1] if one[0] in "\"'" else float(one)) for one in parts[1::2]]
-    return tuple(parts[::2]), tuple([one[0] for one in found if one is not None])
+    strings = tuple([one[0] in "\"'" for one in parts[1::2]])
+    found = [
+        literal_of(one[1:-1] if is_string else float(one)) for one, is_string in zip(parts[1::2], strings, strict=True)
+    ]
+    return tuple(parts[::2]), tuple([one[0] for one in found if one is not None]), strings
 
 
 def is_sentinel(literal: str) -> bool:

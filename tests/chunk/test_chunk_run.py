@@ -503,3 +503,17 @@ def test_residual_subscriptions_of_one_shape_keep_their_own_constants() -> None:
     report = run(prepare(queries, chunks=2), xml, batch_bytes=200)
     assert not report.undecided
     assert sorted(one.id for one in report.answers) == engine.match(xml)
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [['"v1"', '"v2"', '"v3"', "100", "200"], ["1", "2", "3", '"x"', '"y"']],
+)
+def test_strings_and_numbers_at_the_same_place_are_different_shapes(constants: list[str]) -> None:
+    subscriptions = [Subscription(i, f"//b[@k = {constant}]") for i, constant in enumerate(constants)]
+    engine = Engine()
+    engine.add_many(subscriptions)
+    for value in ("0", "200", "v2", "1", "y"):
+        xml = f"<r><b k='{value}'/></r>".encode()
+        report = match(lambda xml=xml: [xml], lambda _: prepare(subscriptions, chunks=1))  # type: ignore[misc]
+        assert [answer.id for answer in report.answers] == engine.match(xml)

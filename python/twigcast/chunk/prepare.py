@@ -71,7 +71,7 @@ class Preparer:
         # of templates that come again
         self._splits: dict[tuple[Template, str], _Split] = {}
         self._groups: list[Group] = []
-        self._by_text: dict[tuple[tuple[str, ...], str, frozenset[tuple[str, str]]], Group] = {}
+        self._by_text: dict[tuple[tuple[str, ...], tuple[bool, ...], str, frozenset[tuple[str, str]]], Group] = {}
         self._next = 0
         self._removed = False
 
@@ -140,7 +140,7 @@ class Preparer:
             groups = [self._group(atom) for atom, number in found.items() if number in used]
         except (Whole, NoText):
             like = replace(s, namespaces={**self._namespaces, **(s.namespaces or {})})
-            texts, own = split_at_sentinels(s.query)
+            texts, own, _ = split_at_sentinels(s.query)
             group = self._new_group(ExpressionShape(like, texts))
             return self._new_split(AnswerShape(s.result, (group.shape,), Found(0), taken=True), [(group, own)])
         places = {number: place for place, number in enumerate(sorted(used))}
@@ -166,8 +166,9 @@ class Preparer:
         what = atom.what
         writer = Writer()
         text = writer.path(what) if isinstance(what, Twig) else writer.condition(what)
-        texts, own = split_at_sentinels(text)
-        key = texts, atom.result, frozenset(writer.prefixes.items())
+        texts, own, strings = split_at_sentinels(text)
+        # A string and a number make different shapes of the same text.
+        key = texts, strings, atom.result, frozenset(writer.prefixes.items())
         group = self._by_text.get(key)
         if group is not None:
             return group, own
