@@ -291,3 +291,7 @@ def test_a_cycle_of_published_streams_is_refused(store: Store) -> None:
     store.subscribe(made.format("Q", "P"), id="c")
     with pytest.raises(QueryError):
         store.replace("a", made.format("P", "Q"))
+    with pytest.raises(QueryError):
+        store.resume("b")
+    store.unsubscribe("c")
+    assert store.resume("b") == 1

@@ -160,7 +160,16 @@ class Store:
             return {row.id: row.reason for row in rows}
 
     def resume(self, *ids: str) -> int:
-        """Make paused subscriptions active again, their failures at zero. Returns how many were paused."""
+        """Make paused subscriptions active again, their failures at zero. Returns how many were paused.
+
+        Raise QueryError if what a correlation among them publishes would come back to it.
+        """
+        for some in _pieces(list(ids)):
+            query = select(tables.subscriptions).where(_SUBSCRIPTIONS.id.in_(some), _SUBSCRIPTIONS.kind == "correlate")
+            with self.database.reading() as connection:
+                records = [from_row(row) for row in connection.execute(query)]
+            for record in records:
+                self._check_cycles(record)
         return self._turn(ids, "active", "resume")
 
     def subscription(self, id: str) -> SubscriptionRecord:
