@@ -273,7 +273,7 @@ class Engine:
                 self._history.added(subscriptions)
 
     def _want(self, number: int, s: Subscription) -> None:
-        """Set what a subscription from a snapshot selects."""
+        """Register the nodes or fragments that a subscription from a snapshot asks for."""
         self._wanting[number] = s
         if self.kernel.has_query(number):
             self.kernel.want_query(number, s.result == "fragments")

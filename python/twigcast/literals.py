@@ -66,5 +66,5 @@ def split_at_sentinels(text: str) -> tuple[tuple[str, ...], tuple[int, ...], tup
 
 
 def is_sentinel(literal: str) -> bool:
-    """Return whether a literal of a text is a sentinel."""
+    """Return whether a literal is a placeholder that :func:`sentinel` made."""
     return _SENTINEL.fullmatch(literal) is not None

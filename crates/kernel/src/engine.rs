@@ -42,7 +42,7 @@ pub struct Engine {
     pub(crate) numbers: Vec<Number>,
     /// The numbers of guards.
     pub(crate) guards: HashMap<PathId, u32>,
-    /// The numbers of gates, and how many transforms have none.
+    /// By path, the number of its gate; and how many transforms have no gate.
     pub(crate) gates: HashMap<PathId, u32>,
     pub(crate) ungated: usize,
     /// Further paths of items that have several.

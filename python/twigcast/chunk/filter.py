@@ -137,7 +137,7 @@ def engine_of(groups: Iterable[Group], limits: Limits) -> tuple[Engine, dict[int
 
 
 def _learn(engine: Engine, group: Group) -> Alike | None:
-    """Return the expressions of a group as the engine takes them at once; None if it has to read each."""
+    """Return the expressions of a group for registration in bulk; None if each must be parsed by itself."""
     texts = group.shape.texts
     if len(group.rows) < _FEW or len(texts) == 1 or group.shape.like.result != "match":
         return None

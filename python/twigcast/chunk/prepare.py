@@ -65,7 +65,7 @@ class Preparer:
         self._namespaces = self._check.namespaces
         self._graph = None if schema is None else nesting(schema.graph)
         self._filters = beside == "filters"
-        # An object for each of very many subscriptions would keep the garbage collector busy: these are mere tuples.
+        # Tuples, because the garbage collector would have to visit an object per subscription.
         self._answers: dict[SubscriptionId, tuple[int, ...]] = {}
         self._answer_shapes: list[AnswerShape] = []
         # of templates that come again
@@ -110,7 +110,7 @@ class Preparer:
     # -- expressions
 
     def _split(self, s: Subscription) -> tuple[_Split, Sequence[str]]:
-        """Return how a subscription is taken apart, and its literals."""
+        """Split a subscription into expressions. Return the split of its shape, and its literals."""
         checked = self._check.check(s)
         if checked is None:
             return self._take_apart(s), ()

@@ -154,6 +154,6 @@ class Deliveries:
 
 
 def messages_of(column: pa.Array) -> Iterator[bytes]:
-    """Yield the messages of a column as bytes, empty where there is none."""
+    """Yield the messages of a column as bytes; a null message becomes empty bytes."""
     for xml in column.to_pylist():
         yield xml.encode() if isinstance(xml, str) else xml or b""

@@ -35,7 +35,7 @@ _FUNCTIONS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "avg":
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What ``Engine.add_transform`` of the kernel takes."""
+    """A transform in the encoding of the kernel: the arguments of ``_kernel.Engine.add_transform``."""
 
     program: list[int]
     constants: list[str | float]

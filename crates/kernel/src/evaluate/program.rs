@@ -255,7 +255,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Appends the words of an expression: `decode` makes the same expression of them.
+/// Encodes an expression and appends the words; the inverse of `decode`.
 pub(super) fn encode<'a>(all: &'a Expressions, id: ExprId, strings: &mut Strings<'a>, words: &mut Vec<u32>) {
     fn place<T: PartialEq>(all: &[T], one: T) -> u32 {
         all.iter().position(|other| *other == one).unwrap_or_default() as u32

@@ -79,7 +79,7 @@ impl Queries {
         }
     }
 
-    /// Calls `each` with the number and the words of every query; `strings` gets the strings that the words refer to.
+    /// Calls `each` with the number and the encoded program of every query. Appends their strings to `strings`.
     pub(crate) fn programs<'a>(&'a self, strings: &mut Strings<'a>, mut each: impl FnMut(u32, &[u32])) {
         let mut words = vec![];
         for (number, root) in (0..).zip(&self.roots) {

@@ -79,7 +79,7 @@ pub(crate) enum Order {
     Prefix,
 }
 
-/// What the message at hand has for the shapes that are stars, and working memory.
+/// Working memory for star patterns: the values of the current message at the centres, by shape.
 #[derive(Default)]
 pub(crate) struct Scratch {
     message: u32,

@@ -184,7 +184,7 @@ pub struct Set {
     /// Bindings with filters on steps before the last.
     filtering: usize,
     of_sub: HashMap<u32, PlanIx>,
-    /// The programs of plans: those that differ in constants or templates only have the same.
+    /// The programs of the plans. Plans that differ only in constants or templates share one.
     words: HashSet<Arc<[u32]>>,
     /// Plans with subscriptions that want to know if nothing is bound.
     wanting_empty: Vec<PlanIx>,

@@ -24,7 +24,7 @@ _LONGEST = 120
 
 
 class DirectorySink(Sink):
-    """Files named after deliveries (``layout="files"``) or after batches (``"jsonl"``, ``"matches"``)."""
+    """A sink that writes files: one per delivery (``layout="files"``) or per batch (``"jsonl"``, ``"matches"``)."""
 
     def __init__(self, name: str, path: Path, state: str, layout: str = "files") -> None:
         super().__init__(name)

@@ -183,7 +183,7 @@ def commit_batch(frame: DataFrame, task: DeliverTask, published: Published, log:
 
 @dataclass(frozen=True, slots=True)
 class DeliverFound:
-    """Rows of ``FOUND`` in, a part of the log out. Pickled with each task."""
+    """Writes rows of ``FOUND`` to a part of the delivery log. It is pickled with each task."""
 
     writer: LogWriter
     traits: Mapping[str, tuple[str | None, int | None]]
