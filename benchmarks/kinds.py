@@ -1,4 +1,4 @@
-"""All kinds of queries over one message: what a filter, a residual filter, a transform and a correlation cost together."""
+"""All kinds of queries over one message: what they cost together, against one kind alone."""
 
 from __future__ import annotations
 
