@@ -3,10 +3,10 @@
 //! A [`Set`] of transforms does not change while messages are transformed; what does is in a [`Transformer`], one per
 //! thread.
 
-use super::alone::Alone;
+use super::alone::{self, Alone};
 use super::factory::{Factory, Making, Returned, TooLong};
 use super::run::{OfPlan, Runner};
-use super::set::{PlanIx, Set};
+use super::set::{Plan, PlanIx, Set};
 use crate::output::results::{MOST_BYTES, MOST_NODES};
 use crate::output::share::{share, Cut};
 use crate::shapes::nodes::NodeIx;
@@ -236,22 +236,32 @@ fn find(
     served.clear();
     let note_served = set.wanting_empty().next().is_some();
     if alone {
-        let mut alone = Alone::new(message);
-        for (id, plan) in set.plans() {
-            match alone.plan(plan) {
-                Ok(mut lists) => {
-                    let bound = std::mem::take(&mut lists.bound);
-                    if !bound.is_empty() {
-                        lists.bound.clone_from(&bound);
-                        served.insert(id);
-                        found(&plan.subs, &plan.making, &bound, &mut lists);
-                    }
-                }
-                Err(TooMuch) => {
-                    served.insert(id);
-                    failed.extend_from_slice(&plan.subs);
-                }
+        let mut alone = Alone::new(message, set.plans().count());
+        let mut give = |id: PlanIx, plan: &Plan, mut lists: alone::Found<'_>| {
+            let bound = std::mem::take(&mut lists.bound);
+            if !bound.is_empty() {
+                lists.bound.clone_from(&bound);
+                served.insert(id);
+                found(&plan.subs, &plan.making, &bound, &mut lists);
             }
+        };
+        let mut larger = vec![];
+        for (id, plan) in set.plans() {
+            match alone.within_share(plan) {
+                Ok(lists) => give(id, plan, lists),
+                Err(TooMuch) => larger.push((id, plan)),
+            }
+        }
+        let mut too_large = vec![];
+        for (id, plan) in larger {
+            match alone.with_the_rest(plan) {
+                Ok(lists) => give(id, plan, lists),
+                Err(TooMuch) => too_large.push((id, plan)),
+            }
+        }
+        for (id, plan) in too_large {
+            served.insert(id);
+            failed.extend_from_slice(&plan.subs);
         }
     } else {
         runner.plans(set, message, |id, returns, bound, lists| {
