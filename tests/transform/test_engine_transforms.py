@@ -15,7 +15,7 @@ from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
-from twigcast.transform.reference import transformed
+from twigcast.papers.plans.reference import transformed
 from twigcast.transform.render import canonical
 
 FIGURES = """<figures>{

@@ -7,6 +7,7 @@
 use super::factory::Returned;
 use super::run::select;
 use super::set::{Plan, Spec};
+use crate::evaluate::Groups;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::Twig;
 use crate::shapes::search::Message;
@@ -40,6 +41,13 @@ pub(crate) struct Found<'a> {
     ends: Vec<u32>,
 }
 
+impl<'a> Found<'a> {
+    /// What a query has found; of each bound node it returns so many lists.
+    pub(crate) fn of(message: Message<'a>, returns: usize, Groups { bound, nodes, ends }: Groups) -> Found<'a> {
+        Found { message, bound, returns, nodes, ends }
+    }
+}
+
 impl<'a> Returned<'a> for Found<'a> {
     fn nodes<'s>(&'s mut self, r: u32, bound: &'s NodeIx) -> &'s [NodeIx] {
         let Ok(place) = self.bound.binary_search(bound) else { return &[] };
@@ -69,8 +77,7 @@ impl<'a> Alone<'a> {
     }
 
     fn plan(&mut self, plan: &Plan, looks: usize) -> Result<Found<'a>, TooMuch> {
-        let mut found =
-            Found { message: self.message, bound: vec![], returns: plan.returns.len(), nodes: vec![], ends: vec![] };
+        let mut found = Found::of(self.message, plan.returns.len(), Groups::default());
         self.most = MESSAGE_LOOKS.min(self.looks + looks);
         let Ok((spec, _)) = Spec::decode(&plan.words, self.message.names) else { return Ok(found) };
         let steps = self.steps(&spec.binding, &plan.row)?;
