@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,18 @@ def run_inbox(inbox: Path, outbox: Path, subscriptions: Path, *options: object) 
     return CliRunner().invoke(run, [*map(str, [*folders, "--once", *options])], catch_exceptions=False)
 
 
+def published(folder: Path) -> list[Path]:
+    """Return the JSON Lines files that a reader of the folder sees: those in hidden folders come and go."""
+    found: list[Path] = []
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(parent, name) for name in files if name.endswith(".jsonl") and not name.startswith(".")]
+    return sorted(found)
+
+
 def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """All JSON Lines of a folder."""
-    lines = [line for path in sorted(folder.rglob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    """Return all JSON Lines that are published in a folder."""
+    lines = [line for path in published(folder) for line in path.read_text("utf-8").splitlines()]
     return [json.loads(line) for line in lines]
 
 

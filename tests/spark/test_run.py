@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pipeline_files import Site
 from pyspark.sql import SparkSession
-from spark_results import pairs
+from spark_results import pairs, published
 
 from twigcast.delivery.dead import DeadLetters
 from twigcast.spark.pipeline import Run
@@ -58,7 +58,7 @@ def test_killed_in_the_middle_and_restarted(inbox: Path, tmp_path: Path) -> None
         (inbox / f"{number:03}.xml").write_text("<a><b/></a>" if number % 30 else "<a>")
     arguments = ["--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--once", "--max-files", "20"]
     first = start(*arguments)
-    wait_for(lambda: first.poll() is not None or len(list((out / "matches").rglob("*.jsonl"))) >= 4)
+    wait_for(lambda: first.poll() is not None or len(published(out / "matches")) >= 4)
     os.kill(first.pid, signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     first.communicate()
@@ -85,7 +85,7 @@ def test_live_until_interrupted(inbox: Path, tmp_path: Path) -> None:
     process = start(
         "--inbox", inbox, "--outbox", out, "-s", tmp_path / "subs.txt", "--trigger", "100ms", "--cores", "1"
     )
-    wait_for(lambda: process.poll() is not None or any((out / "matches").rglob("*.jsonl")))
+    wait_for(lambda: process.poll() is not None or published(out / "matches"))
     (inbox / "2.tmp").write_text("<a/>")
     (inbox / "2.tmp").rename(inbox / "2.xml")
     wait_for(lambda: process.poll() is not None or len(pairs(out)) == 2)
