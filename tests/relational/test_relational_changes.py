@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from twigcast import Engine, Subscription
+from twigcast import Engine, Subscription, _kernel
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.relational import PLANS, RelationalEngine
 
@@ -181,3 +181,12 @@ def test_numbers_follow_xpath() -> None:
     for value in ("1", "1.0", " 1 ", "1e2", "+1", "x", "", "-0", "0", "1<b/>0"):
         xml = f"<r><a>{value}</a></r>".encode()
         assert engine.match(xml) == automaton.match(xml), value
+
+
+def test_a_message_with_new_tag_paths_is_read_once() -> None:
+    engine = RelationalEngine()
+    engine.add("//b[c = 1]", id=1)
+    before = _kernel.documents_built()
+    assert engine.match(b"<a><b><c>1</c></b></a>") == [1]
+    assert engine.match(b"<a><d><b><c>1</c></b></d></a>") == [1]
+    assert _kernel.documents_built() - before == 2

@@ -1,17 +1,60 @@
 //! From the bytes of a message to its node table, for whoever matches no paths on the way (see `matcher`).
 
-use crate::names::{Names, COMMENT, INSTRUCTION};
+use crate::names::{Names, Sym, COMMENT, INSTRUCTION, OTHER, OTHER_ATTRIBUTE};
 use crate::shapes::nodes::{Nodes, Place};
 use crate::shapes::search::Message;
 use crate::tagpaths::TooMuch;
 use crate::values::constants::Constants;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
+/// Gives the names of a message their symbols: `&Names` looks them up, and `&mut Names` enters those that are new.
+pub trait Symbols {
+    fn namespace(&mut self, uri: &[u8]) -> NsId;
+    fn symbol(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym;
+    fn names(&self) -> &Names;
+}
+
+impl Symbols for &Names {
+    fn namespace(&mut self, uri: &[u8]) -> NsId {
+        Names::namespace(self, uri)
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
+        Names::symbol(self, attribute, ns, local)
+    }
+
+    fn names(&self) -> &Names {
+        self
+    }
+}
+
+impl Symbols for &mut Names {
+    fn namespace(&mut self, uri: &[u8]) -> NsId {
+        self.intern_namespace(uri)
+    }
+
+    #[inline]
+    fn symbol(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
+        let sym = Names::symbol(self, attribute, ns, local);
+        let is_name = !matches!(sym, OTHER | OTHER_ATTRIBUTE) && !self.is_wildcard(sym);
+        if is_name {
+            sym
+        } else {
+            self.intern_in(attribute, ns, local)
+        }
+    }
+
+    fn names(&self) -> &Names {
+        self
+    }
+}
+
 /// Reads a message into the node table and hands it on, whole.
-pub fn read(
+pub fn read<S: Symbols>(
     reader: &mut Reader,
     nodes: &mut Nodes,
-    (names, constants): (&Names, &Constants),
+    (names, constants): (S, &Constants),
     xml: &[u8],
     limits: &Limits,
     run: impl FnMut(Message<'_>) -> Result<(), TooMuch>,
@@ -28,15 +71,15 @@ pub fn read(
 }
 
 /// Fills the node table, and hands the whole message on.
-struct TableSink<'a, F> {
-    names: &'a Names,
+struct TableSink<'a, S, F> {
+    names: S,
     constants: &'a Constants,
     nodes: &'a mut Nodes,
     run: F,
     done: Result<(), TooMuch>,
 }
 
-impl<F: FnMut(Message<'_>) -> Result<(), TooMuch>> Sink for TableSink<'_, F> {
+impl<S: Symbols, F: FnMut(Message<'_>) -> Result<(), TooMuch>> Sink for TableSink<'_, S, F> {
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         self.names.namespace(uri)
     }
@@ -47,13 +90,12 @@ impl<F: FnMut(Message<'_>) -> Result<(), TooMuch>> Sink for TableSink<'_, F> {
 
     #[inline]
     fn start(&mut self, tag: &Tag<'_>) {
-        let names = self.names;
-        self.nodes.open(names.symbol(false, tag.ns, tag.local()), tag.start);
+        self.nodes.open(self.names.symbol(false, tag.ns, tag.local()), tag.start);
         if tag.declares {
             self.nodes.declares();
         }
         for a in tag.attrs {
-            let sym = names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
+            let sym = self.names.symbol(true, a.ns, &tag.src[a.local as usize..a.name_end as usize]);
             let place = Place { start: a.name, end: a.value_end + 1 };
             self.nodes.leaf(sym, (a.value, a.value_end), place, a.plain);
         }
@@ -79,7 +121,7 @@ impl<F: FnMut(Message<'_>) -> Result<(), TooMuch>> Sink for TableSink<'_, F> {
 
     fn finish(&mut self, src: &[u8]) {
         self.nodes.finish();
-        let &mut TableSink { names, constants, .. } = self;
+        let (names, constants) = (self.names.names(), self.constants);
         self.nodes.link(names.bound());
         self.done = (self.run)(Message { src, nodes: self.nodes, names, constants });
     }

@@ -283,6 +283,12 @@ impl Names {
         Some((&self.uris[n.ns as usize], n.local.as_deref()))
     }
 
+    /// Does the symbol stand for all names of a namespace?
+    #[inline]
+    pub fn is_wildcard(&self, sym: Sym) -> bool {
+        self.name(sym).is_some_and(|name| name.local.is_none())
+    }
+
     /// Can a path's step test for the symbol?
     pub fn is_test(&self, sym: Sym) -> bool {
         matches!(sym, ANY | ANY_ATTRIBUTE | TEXT | COMMENT | INSTRUCTION) || self.describe(sym).is_some()

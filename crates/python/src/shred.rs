@@ -61,7 +61,7 @@ impl Shredder {
 
     fn tag_path(&self, py: Python<'_>, number: u32) -> PyResult<String> {
         py.detach(|| {
-            let kernel = self.lock();
+            let mut kernel = self.lock();
             let known = (number as usize) < kernel.tag_paths();
             known.then(|| kernel.tag_path(number)).ok_or_else(|| PyValueError::new_err("no such tag path"))
         })

@@ -315,10 +315,13 @@ class RelationalEngine:
 
     def _match(self, xml: pa.Array, start: int) -> tuple[pa.Table, pa.Array, int]:
         with self._lock:
+            shredded_by: State | None = None
             while True:
                 with self.database.reading():
                     state = self._current()
-                    rows, errors, end = state.shredder.shred(xml, start, self._limits)
+                    if state is not shredded_by:
+                        rows, errors, end = state.shredder.shred(xml, start, self._limits)
+                        shredded_by = state
                     news = state.shredder.news()
                     if not (news[0] or news[1]):
                         shreds = _table(pa.array(rows), state)

@@ -172,16 +172,29 @@ pub struct TagPaths<T> {
     paths: Vec<TagPath<T>>,
     children: HashMap<(u32, Sym), u32>,
     tags: Vec<Sym>,
+    /// One message may leave no more than these.
+    most: usize,
 }
 
 impl<T: Default> Default for TagPaths<T> {
     fn default() -> Self {
         let document = TagPath { parent: 0, sym: NO_SYM, depth: 0, known: T::default() };
-        TagPaths { paths: vec![document], children: HashMap::new(), tags: vec![] }
+        TagPaths { paths: vec![document], children: HashMap::new(), tags: vec![], most: 4 * MAX_TAG_PATHS }
     }
 }
 
 impl<T: Default> TagPaths<T> {
+    /// Tag paths without a limit, of which none is forgotten: whoever keeps them looks at `len`.
+    pub fn unlimited() -> Self {
+        TagPaths { most: u32::MAX as usize, ..TagPaths::default() }
+    }
+
+    /// How many there are, the document's included.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
     /// Before a message: no more than a bounded number is kept.
     pub fn begin(&mut self) {
         if self.paths.len() > MAX_TAG_PATHS {
@@ -223,11 +236,19 @@ impl<T: Default> TagPaths<T> {
         &self.paths[0]
     }
 
+    /// Calls `look` with the number and names of every tag path but the document's.
+    pub fn each(&mut self, mut look: impl FnMut(u32, &[Sym], &mut T)) {
+        for id in 1..self.paths.len() as u32 {
+            self.tags(id);
+            look(id, &self.tags, &mut self.paths[id as usize].known);
+        }
+    }
+
     #[cold]
     fn add(&mut self, parent: u32, sym: Sym) -> Result<u32, TooMuch> {
         let id = self.paths.len() as u32;
         let depth = self.paths[parent as usize].depth + 1;
-        if self.paths.len() > 4 * MAX_TAG_PATHS {
+        if self.paths.len() > self.most {
             return Err(TooMuch);
         }
         self.paths.push(TagPath { parent, sym, depth, known: T::default() });
