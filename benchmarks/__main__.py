@@ -26,6 +26,7 @@ BENCHMARKS = {
     "repeated": "repeated.lines",
     "registration": "registration.lines",
     "publishing": "publishing.lines",
+    "kinds": "kinds.lines",
     "transforms": "broker.lines",
     "relational": "relational.lines",
     "joins": "joins.lines",

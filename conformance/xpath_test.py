@@ -51,7 +51,9 @@ def test_the_evaluator_answers_as_the_engine_or_as_the_suite_says(answers: dict[
     assert not wrong
 
 
-@pytest.mark.parametrize("mode", xpath_suite.MODES)
+@pytest.mark.parametrize(
+    "mode", [mode if mode == "trie" else pytest.param(mode, marks=pytest.mark.slow) for mode in xpath_suite.MODES]
+)
 def test_all_cases_of_a_document_at_once(answers: dict[Case, str], mode: str) -> None:
     assert not xpath_suite.in_bulk(CASES, answers, mode)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import tarfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,9 @@ settings.register_profile("random", derandomize=False)
 settings.load_profile("random" if os.environ.get("TWIGCAST_RANDOM_TESTS") else "steady")
 
 
+# The programs that tests start need not have the JVM's second compiler either: they end before it pays.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A shell starts background jobs with interrupts ignored. What the tests start, and interrupt, would ignore them too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,16 +37,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="rewrite the outputs in tests/golden/expected")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up. Those
-    with Spark all stay together: one session, not one per core."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With --dist loadgroup the tests of a file stay together and in their order, as they share what it sets up. Those
+    with Spark all stay together: one session, not one per core.
+
+    The marks of xdist would do, but from pytest 9.2 on xdist 3.8 does not see them.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(nodeid.partition("::")[0])
+
+    return ByFile(config, log)
+
+
+@cache
+def _group_of(file: str) -> str:
+    """Return the name of what the tests of a file stay together with."""
+    uses_spark = "spark: SparkSession" in (ROOT / file).read_text(encoding="utf-8")
+    return "spark" if uses_spark or file.startswith("tests/spark/") else file
 
 
 @pytest.fixture(scope="session")

@@ -143,6 +143,15 @@ def test_publish_many() -> None:
         list(broker.publish_many(["<a/>"]))  # type: ignore[list-item]
 
 
+def test_what_a_caller_does_with_the_ids_leaves_the_matches_alone() -> None:
+    broker = Broker()
+    broker.subscribe("/a", id="x", subscriber="ann")
+    found = broker.publish(b"<a/>", id="m")
+    found.subscriptions.append("y")
+    assert found == [Match("m", "x", "ann")] and repr(found) == repr([Match("m", "x", "ann")])
+    assert found.subscriptions == ["x"]
+
+
 def test_reprs_are_readable() -> None:
     broker = Broker()
     broker.subscribe("/a", id="x")

@@ -86,6 +86,9 @@ class Engine:
     def add_transform(
         self, number: int, program: Sequence[int], constants: Sequence[str | float], making: bytes, deliver_empty: bool
     ) -> None: ...
+    def add_residual_transform(
+        self, number: int, query: tuple[Sequence[int], Sequence[str]], making: bytes, deliver_empty: bool
+    ) -> None: ...
     def hold(self, number: int) -> None: ...
     def add_block(
         self,

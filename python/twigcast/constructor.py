@@ -1,7 +1,7 @@
 """A transform: what FLWR text compiles to. One binding path, conditions on it, and the template its groups fill.
 
 Paths come twice: as canonical XPath text (``{uri}name``, relative to the bound node, or from the document for the
-binding path), and as a twig for the engines, None where no tree pattern says the same (then libxml2 has to). What is
+binding path), and as a twig for the engines, None where no tree pattern says the same. What is
 constant and what is a hole is told apart here once, so that a message factory only ever walks the template.
 Everything is immutable and compares by value.
 """

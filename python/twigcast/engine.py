@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
-from twigcast.columns import Rejected, columns_of, error_of, merged, message_of, raise_if, with_rejected
+from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.failures import Failed, FailedRows, add_failed, exceeded_rows, failures_column
+from twigcast.failures import Failed, FailedRows, exceeded_rows, failures_column
 from twigcast.failures import Failure as Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import Ids, are_ids, is_id
@@ -59,8 +59,8 @@ if TYPE_CHECKING:  # only those who transform or validate pay for importing thes
     from twigcast.constructor import Transform
     from twigcast.schema import Schema
     from twigcast.schema.gate import Gate
-    from twigcast.transform.deliveries import Deliveries
-    from twigcast.transform.templates import Prepared, Templates
+    from twigcast.transform.encode import Encoded
+    from twigcast.transform.templates import Templates
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ Order = Literal["ascending", "any"]
 Alike = tuple[Template, Sequence[SubscriptionId], Sequence[str]]
 """Filters of one shape without results: their ids, and all literals of the first, of the second, and so on."""
 
-# Steps of a transform's path; libxml2 gives up at some thousands.
+# Steps of a transform's path.
 MAX_STEPS = 1000
 
 # Removals after which the engine is compacted; more if it has more subscriptions.
@@ -129,7 +129,7 @@ class Engine:
         self._register = Register(self.kernel)
         # subscriptions that ask for results, by number
         self._wanting: dict[int, Subscription] = {}
-        # transforms, by number, and those of them that the kernel does not evaluate
+        # transforms, by number
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
         self._removed = 0  # since the engine was compacted
@@ -166,10 +166,15 @@ class Engine:
     def _make_shapes(self) -> Shapes:
         return Shapes()
 
-    def _make_deliveries(self) -> Deliveries:
-        from twigcast.transform.deliveries import Deliveries
+    def _add_planned(
+        self, xml: bytes, numbers: list[int], results: dict[int, Result], failed: list[Failed]
+    ) -> list[int]:
+        """Return the numbers with those of what is evaluated elsewhere; add the results and failures of that."""
+        return numbers
 
-        return Deliveries(self._parsed)
+    def _add_planned_rows(self, xml: pa.Array, lists: pa.Array, error: pa.Array, failed: FailedRows) -> pa.Array:
+        """Return the lists of matches with those of what is evaluated elsewhere; add the failures of that."""
+        return lists
 
     def _options(self) -> dict[str, Any]:
         """Return the options beyond those of every engine, for a snapshot and for a copy."""
@@ -287,64 +292,42 @@ class Engine:
         check_query(query)
         return query[:1] != "/" and is_transform(query)
 
-    def _transform(self, s: Subscription) -> Prepared:
+    def _transform(self, s: Subscription) -> Encoded:
         check_result(s.result)
         if s.result != "match":
             hint = 'leave "result" out: a transform always gives the message it makes'
             raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
         check_dialect_of(s.query, s.dialect)
         check_deliver_empty(s.deliver_empty, is_transform=True)
-        prepared = self._prepare(s)
-        if prepared.encoded is None and prepared.transform is not None:
-            from twigcast.transform import reference
-
-            reference.check(prepared.transform, s.query)
-        return prepared
-
-    def _prepare(self, s: Subscription) -> Prepared:
         namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
     @cached_property
-    def _deliveries(self) -> Deliveries:
-        """The transforms that Python evaluates."""
-        return self._make_deliveries()
-
-    @cached_property
     def _templates(self) -> Templates:
         """The shapes of transforms, encoded for the kernel in use."""
-        from twigcast.transform.encode import encoded
+        from twigcast.transform.encode import compiled
         from twigcast.transform.templates import Templates
 
-        code = self._register.codes.__getitem__
-        return Templates(parse_transform_of, lambda transform: encoded(transform, code))
+        codes = self._register.codes
+        return Templates(parse_transform_of, lambda transform: compiled(transform, codes))
 
-    def _parsed(self, number: int) -> Transform:
-        """A transform that is there, once more; KeyError if it is not."""
-        s = self._transforming[number]
-        return parse_transform_of(s.query, scope_of({**self.namespaces, **(s.namespaces or {})}, s.default_namespace))
-
-    def _add_transform(self, number: int, s: Subscription, prepared: Prepared) -> None:
+    def _add_transform(self, number: int, s: Subscription, e: Encoded) -> None:
         self._transforming[number] = s
-        e = prepared.encoded
-        if e is not None:
+        if e.query is None:
             self.kernel.add_transform(number, e.program, e.constants, e.making, s.deliver_empty)
         else:
-            self.kernel.hold(number)
-            self._deliveries.add(number, prepared.transform, deliver_empty=s.deliver_empty)
+            self.kernel.add_residual_transform(number, e.query[:2], e.making, s.deliver_empty)
 
-    def _has_in_kernel(self, number: int) -> bool | None:
-        """Return whether the kernel evaluates a transform, or None if that is to be found out anew from a snapshot."""
-        return number not in self._deliveries
+    def _has_in_kernel(self) -> bool:
+        """Return whether the kernel's part of a snapshot has the transforms."""
+        return True
 
-    def _open_transform(self, number: int, s: Subscription, in_kernel: bool | None) -> None:
-        """Add a transform from a snapshot. It is parsed where the snapshot does not tell whether the kernel has it."""
+    def _open_transform(self, number: int, s: Subscription, in_kernel: bool) -> None:
+        """Add a transform from a snapshot. It is parsed where the kernel's part of the snapshot does not have it."""
         if in_kernel:
             self._transforming[number] = s
         else:
-            from twigcast.transform.templates import Prepared
-
-            self._add_transform(number, s, self._transform(s) if in_kernel is None else Prepared(None))
+            self._add_transform(number, s, self._transform(s))
 
     def learn(self, s: Subscription, constants: set[int]) -> Template | None:
         """Return the shape of a filter, for ``add_many``; None if some of these literals are more than constants."""
@@ -421,8 +404,7 @@ class Engine:
                 raise OptionError("unknown-subscription", f"there is no subscription {id!r}")
             number = self._ids.pop(id)
             self.kernel.remove(number)
-            if self._transforming.pop(number, None) is not None:
-                self._deliveries.remove(number)
+            self._transforming.pop(number, None)
             self._wanting.pop(number, None)
             self._history.removed(id)
             self._removed += 1
@@ -441,10 +423,7 @@ class Engine:
         raise_if(error)
         self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
-        if self._transforming and self._deliveries:
-            row = self._deliveries.make(xml, self.limits)
-            failed += row.failed
-            numbers = sorted([*numbers, *(one.number for one in row.made)])
+        numbers = self._add_planned(xml, numbers, {}, failed)
         if failed:
             self._report(failed, failures)
         with self._lock:
@@ -492,11 +471,7 @@ class Engine:
         if self._gate is not None:
             self._validate(xml)
         failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
-        if self._transforming and self._deliveries:
-            row = self._deliveries.make(xml, self.limits)
-            failed += row.failed
-            results.update((one.number, one.result) for one in row.made)
-            numbers = sorted([*numbers, *(one.number for one in row.made)])
+        numbers = self._add_planned(xml, numbers, results, failed)
         if results and self._transforming:
             results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
         if failed:
@@ -577,12 +552,7 @@ class Engine:
             result = pa.array(data)
             matches = result.field("matches")
             failed = exceeded_rows(exceeded, self.limits)
-            if self._transforming and self._deliveries:
-                part = xml.slice(start, end - start)
-                made, more = self._deliveries.make_column(part, result.field("error"), self.limits)
-                add_failed(failed, more)
-                numbers = [[one.number for one in row] for row in made]
-                matches = merged(matches, pa.array(numbers, row_types.MATCHES), None)
+            matches = self._add_planned_rows(xml.slice(start, end - start), matches, result.field("error"), failed)
             error = with_rejected(result.field("error"), rejected, start)
             yield _results(ids.slice(start, end - start), matches, error, failed)
             start = end
@@ -613,11 +583,7 @@ class Engine:
             result = pa.array(data)
             matches, error = as_matches(result.field("matches")), result.field("error")
             failed = exceeded_rows(exceeded, self.limits)
-            if self._transforming and self._deliveries:
-                made, more = self._deliveries.make_column(xml.slice(start, end - start), error, self.limits)
-                add_failed(failed, more)
-                rows = [[match_of(one.number, one.result) for one in row] for row in made]
-                matches = merged(matches, pa.array(rows, pa.list_(row_types.MATCH)))
+            matches = self._add_planned_rows(xml.slice(start, end - start), matches, error, failed)
             if self._transforming:
                 matches = self._cut_lists(matches)
             errors = with_rejected(error, rejected, start)
@@ -724,7 +690,7 @@ def _results(ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRo
 
 
 def parse_transform_of(text: str, scope: Scope) -> Transform:
-    """Parse a transform in a scope, and refuse paths that libxml2 would give up on."""
+    """Parse a transform in a scope, and refuse paths of more steps than any message has levels."""
     namespaces, default, _ = scope
     transform = parse_transform(text, dict(namespaces), default or None)
     where = "" if transform.where is None else transform.where.text

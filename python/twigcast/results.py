@@ -81,7 +81,7 @@ class Matches(Sequence[Match]):
     """The matches of one message: a sequence that equals the list of them.
 
     They are kept as columns, and a :class:`Match` is made when it is asked for. Whoever needs to know only which
-    subscriptions matched takes ``subscriptions``, which costs nothing.
+    subscriptions matched takes ``subscriptions``, which costs next to nothing.
 
     >>> from twigcast import Broker
     >>> broker = Broker()
@@ -91,7 +91,7 @@ class Matches(Sequence[Match]):
     ([Match(message='m1', subscription='s1')], ['s1'])
     """
 
-    __slots__ = ("_details", "_subscribers", "message", "subscriptions")
+    __slots__ = ("_details", "_subscribers", "_subscriptions", "message")
 
     def __init__(
         self,
@@ -103,27 +103,31 @@ class Matches(Sequence[Match]):
         """Take columns: the subscribers are None if no match has one, the details are by place where there are any."""
         self.message = message
         """The id of the message that was published."""
-        self.subscriptions = subscriptions
-        """The ids of the subscriptions that matched, in the order of the matches."""
+        self._subscriptions = subscriptions
         self._subscribers = subscribers
         self._details = details
 
+    @property
+    def subscriptions(self) -> list[SubscriptionId]:
+        """Return the ids of the subscriptions that matched, in the order of the matches, as a list of your own."""
+        return self._subscriptions.copy()
+
     def __len__(self) -> int:
-        return len(self.subscriptions)
+        return len(self._subscriptions)
 
     @overload
     def __getitem__(self, place: int) -> Match: ...
     @overload
     def __getitem__(self, place: slice) -> list[Match]: ...
     def __getitem__(self, place: int | slice) -> Match | list[Match]:
-        places = range(len(self.subscriptions))[place]
+        places = range(len(self._subscriptions))[place]
         return self._match(places) if isinstance(places, int) else list(map(self._match, places))
 
     def __iter__(self) -> Iterator[Match]:
-        return map(self._match, range(len(self.subscriptions)))
+        return map(self._match, range(len(self._subscriptions)))
 
     def _match(self, place: int) -> Match:
-        subscription = self.subscriptions[place]
+        subscription = self._subscriptions[place]
         subscriber = None if self._subscribers is None else self._subscribers[place]
         details = self._details and self._details.get(place)
         if not details:

@@ -59,17 +59,16 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
-    in_kernel = engine._has_in_kernel
     for number, s in engine._transforming.items():
-        yield number, {**as_dict(s), "in_kernel": in_kernel(number)}
+        yield number, {**as_dict(s), "in_kernel": engine._has_in_kernel()}
 
 
 def _open_transform(engine: Engine, number: int, value: Any) -> None:
     from twigcast.engine import Subscription
 
-    value.pop("code", None)  # earlier versions had no transforms in the kernel's part: their texts are parsed
+    value.pop("code", None)  # earlier versions had no transforms, or not all, in the kernel's part: texts are parsed
     in_kernel = value.pop("in_kernel", None)
-    engine._open_transform(number, Subscription(**value), in_kernel)
+    engine._open_transform(number, Subscription(**value), bool(in_kernel))
 
 
 # Whatever else is kept per subscription belongs here; what it is called must not change.

@@ -107,7 +107,7 @@ def check(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_units_match_as_the_document_does(seed: int) -> None:
     check(seed)
 

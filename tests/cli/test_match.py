@@ -51,6 +51,14 @@ def test_exit_status(run: Any, folder: Any) -> None:
     assert run("match", "-s", "s.txt", "b.xml", "bad.xml").returncode == 2
 
 
+def test_a_file_without_subscriptions_is_told(run: Any, folder: Any) -> None:
+    folder({"s.txt": "# none yet\n", "p.jsonl": '{"id": 1, "query": "/a", "state": "paused"}', "m.xml": "<a/>"})
+    for name in ("s.txt", "p.jsonl"):
+        done = run("match", "-s", name, "m.xml")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.endswith(f"warning: {name}: there are no subscriptions, so nothing can match\n")
+
+
 def test_a_bad_message_is_told_and_the_others_go_on(run: Any, folder: Any) -> None:
     folder({"s.txt": "/a", "1.xml": "<a/>", "2.xml": "<a>\n <b></a>", "3.xml": "<a/>"})
     done = run("match", "-s", "s.txt", "1.xml", "2.xml", "gone.xml", "3.xml")

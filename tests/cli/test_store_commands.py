@@ -271,6 +271,16 @@ def test_a_variable_comes_before_the_configuration_and_says_so(
     assert run("subscriptions", "-c", "pipeline.toml").returncode == 2
 
 
+def test_a_store_beside_a_configuration_comes_first_and_says_so(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(CONFIG.format(url="sqlite:///own.db"))
+    done = run("subscribe", "--id", "a", "-c", "p.toml", "--store", "sqlite:///option.db", "/a")
+    assert (done.returncode, done.stdout) == (0, "a\n")
+    assert done.stderr.startswith("note: using the store of --store, ") and "own.db" in done.stderr
+    assert ids(tmp_path / "option.db") == ["a"] and not (tmp_path / "own.db").exists()
+    assert run("subscribe", "--id", "b", "-c", "p.toml", "--store", "sqlite:///own.db", "/a").stderr == ""
+    assert run("subscriptions", "-c", "missing.toml", "--store", "sqlite:///own.db").returncode == 2
+
+
 def test_a_configuration_that_cannot_be_used_is_an_error(run: Any, tmp_path: Path) -> None:
     (tmp_path / "pipeline.toml").write_text(CONFIG.format(url="postgresql://me:${NOT_SET}@db/x").replace("{{", "{"))
     done = run("subscriptions")

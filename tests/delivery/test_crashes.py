@@ -193,7 +193,7 @@ def check_all(folder: Path, accepted: list[str], batches: int) -> None:
     assert Log(folder / "state" / "log", "s").forgotten == batches - 1
 
 
-@pytest.mark.parametrize("refusing", [False, True])
+@pytest.mark.parametrize("refusing", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_kill_9(tmp_path: Path, refusing: bool) -> None:
     with serving(lambda request: 500 if refusing and request.number % 2 else 200) as hooks:
         killed_runs(tmp_path, hooks.url, batches=3, kills=4, seed=1)

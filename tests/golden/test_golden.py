@@ -13,11 +13,14 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import twigcast.cli
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"
@@ -196,5 +199,5 @@ def test_dead_letters(name: str, golden: Golden, earlier_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_runs(name: str, golden: Golden, spark: Any) -> None:
+def test_runs(name: str, golden: Golden, spark: SparkSession) -> None:
     golden.check(name, RUN[name], normalise, outputs="out/**/*.jsonl")

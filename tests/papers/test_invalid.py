@@ -16,9 +16,9 @@ from twigcast.lang.flwr import parse_transform, to_xquery
 from twigcast.limits import ON_INVALID
 from twigcast.papers import Engine
 from twigcast.papers.plans import Planner, Streams, execute, explain
+from twigcast.papers.plans.reference import transformed
 from twigcast.schema import Schema, dtd_schema, xsd_schema
 from twigcast.transform.nodes import Message
-from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 
 

@@ -15,10 +15,9 @@ from support import random_document
 from twigcast.constructor import Transform
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
-from twigcast.papers.plans import LEVELS, SHARING, Planner, Streams, execute, profile
+from twigcast.papers.plans import LEVELS, SHARING, Planner, Streams, execute, profile, reference
 from twigcast.papers.plans.rules import RULES
 from twigcast.schema import Schema
-from twigcast.transform import reference
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import Group
 

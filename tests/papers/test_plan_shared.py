@@ -13,11 +13,10 @@ from support import random_document
 from twigcast.constructor import Transform
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
-from twigcast.papers.plans import Planner
+from twigcast.papers.plans import Planner, reference
+from twigcast.papers.plans.reference import transformed
 from twigcast.papers.plans.shared import SharedPlans
-from twigcast.transform import reference
 from twigcast.transform.nodes import Message
-from twigcast.transform.reference import transformed
 from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
 
 

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import pytest
 from pipeline_files import Site
+from pyspark.sql import SparkSession
+
+from twigcast.spark.pipeline import Run
 
 PACKAGE = Path(__file__).parents[2] / "python"
 COMMAND = [sys.executable, "-c", "from twigcast.cli import main; main()", "run"]
@@ -90,8 +93,13 @@ def expected(messages: int) -> Counter[tuple[str, str]]:
     return Counter((f"{n:05}.xml", id) for n in range(messages) for id in ("all", "odd") if id == "all" or n % 2)
 
 
-def crash_and_recover(site: Site, target: Target, messages: int, kills: int, seed: int) -> None:
-    """Messages flow in all the time; runs are killed at random; the last one is left alone until all is there."""
+def crash_and_recover(
+    site: Site, target: Target, messages: int, kills: int, seed: int, spark: SparkSession | None = None
+) -> None:
+    """Messages flow in all the time; runs are killed at random; the last one is left alone until all is there.
+
+    The last one is in this process where there is a session for it, which saves starting another.
+    """
     with site.store() as store:
         store.add_subscriber("ann")
         store.subscribe("/m", id="all", subscriber="ann")
@@ -118,18 +126,26 @@ def crash_and_recover(site: Site, target: Target, messages: int, kills: int, see
             assert process.poll() is None, (site.folder / "run.log").read_text()[-3000:]
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-            process = start(site)
-        wait_for(
-            lambda: (
-                process.poll() is not None
-                # The table last: looking at it reads all of it.
-                or (len(target.accepted) >= wanted.total() and site.in_lake().total() >= wanted.total())
-            ),
-            1800,
-        )
-        time.sleep(2)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(180) == 0, (site.folder / "run.log").read_text()[-3000:]
+            if spark is None:
+                process = start(site)
+        if spark is None:
+            wait_for(
+                lambda: (
+                    process.poll() is not None
+                    # The table last: looking at it reads all of it.
+                    or (len(target.accepted) >= wanted.total() and site.in_lake().total() >= wanted.total())
+                ),
+                1800,
+            )
+            time.sleep(2)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(180) == 0, (site.folder / "run.log").read_text()[-3000:]
+        else:
+            assert site.in_lake() != wanted, "there was nothing left to do"
+            feeder.join()
+            last = Run(site.settings, spark=spark, once=True)
+            last()
+            assert last.drained
     finally:
         fed.set()
         feeder.join()
@@ -159,9 +175,9 @@ def wait_for(condition: object, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def test_killed(tmp_path: Path, target: Target) -> None:
-    site = Site(tmp_path, HOOK.format(port=target.port), max_files=40)
-    crash_and_recover(site, target, messages=200, kills=1, seed=1)
+def test_killed(spark: SparkSession, tmp_path: Path, target: Target) -> None:
+    site = Site(tmp_path, HOOK.format(port=target.port), max_files=10)
+    crash_and_recover(site, target, messages=200, kills=1, seed=1, spark=spark)
 
 
 @pytest.mark.slow

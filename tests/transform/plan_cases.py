@@ -22,8 +22,8 @@ from twigcast.lang.flwr import parse_transform
 from twigcast.papers import Engine
 from twigcast.papers.options import OPTIMIZE
 from twigcast.papers.plans import SHARING
+from twigcast.papers.plans.reference import transformed
 from twigcast.schema import Schema
-from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
 

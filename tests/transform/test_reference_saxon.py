@@ -11,7 +11,7 @@ from transform_queries import random_transform
 from support import random_document
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
-from twigcast.transform.reference import transformed
+from twigcast.papers.plans.reference import transformed
 from twigcast.transform.render import canonical
 from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings, vocabulary
 

@@ -6,7 +6,7 @@ import pytest
 from saxon import SaxonError, saxon
 
 from twigcast.lang.flwr import parse_transform
-from twigcast.transform.reference import transformed
+from twigcast.papers.plans.reference import transformed
 
 
 def ours(query: str, xml: str, **options: bool) -> str | None:

@@ -18,8 +18,8 @@ from twigcast.errors import TwigcastError
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.limits import Limits
 from twigcast.papers import PlanExplanation
+from twigcast.papers.plans.reference import transformed
 from twigcast.schema import dtd_schema
-from twigcast.transform.reference import transformed
 from twigcast.transform.render import canonical
 
 BOOK = dtd_schema(text_of("book"))

@@ -22,7 +22,7 @@ from twigcast.lang.flwr import parse_transform
 from twigcast.literals import LITERAL
 from twigcast.plan.codes import StepCodes
 from twigcast.shape import Scope, scope_of
-from twigcast.transform.encode import Encoded, encoded
+from twigcast.transform.encode import Encoded, compiled
 from twigcast.transform.templates import Templates
 
 SCOPE = scope_of({}, None)
@@ -45,13 +45,16 @@ class Kernel:
         self._codes = StepCodes(self._engine)
 
     def encoded(self, transform: Transform) -> Encoded:
-        return encoded(transform, self._codes.__getitem__)
+        return compiled(transform, self._codes)
 
     def payloads(self, pair: tuple[Encoded, Encoded], documents: list[bytes]) -> list[list[bytes | None]]:
         """Return what both make of each document."""
         numbers = self._engine.reserve(2)
         for number, one in zip(numbers, pair, strict=True):
-            self._engine.add_transform(number, one.program, one.constants, one.making, False)
+            if one.query is None:
+                self._engine.add_transform(number, one.program, one.constants, one.making, False)
+            else:
+                self._engine.add_residual_transform(number, one.query[:2], one.making, False)
         made = [[one[4] for one in self._engine.select_one(xml)[0]] for xml in documents]
         for number in numbers:
             self._engine.remove(number)
@@ -104,9 +107,8 @@ def test_other_constants_mean_what_parsing_says() -> None:
                 continue
             before = parser.count
             found = known.prepare(text, SCOPE)
-            if found.encoded != wanted.encoded:  # terms of a condition may come in another order
-                assert found.encoded is not None and wanted.encoded is not None
-                for made in kernel.payloads((found.encoded, wanted.encoded), documents):
+            if found != wanted:  # terms of a condition may come in another order
+                for made in kernel.payloads((found, wanted), documents):
                     assert len(made) in (0, 2) and len(set(made)) <= 1, text
             looked_up += parser.count == before
     assert looked_up > 40
@@ -132,12 +134,12 @@ def test_what_the_shape_depends_on() -> None:
             known.prepare(query, scope_of({"p": uri}, None))
     assert len(known) == 2
     before = parser.count
-    one, other = (known.prepare(query, scope_of({"p": uri}, None)).encoded for uri in ("u", "v"))
-    assert one is not None and other is not None and one.program != other.program
+    one, other = (known.prepare(query, scope_of({"p": uri}, None)) for uri in ("u", "v"))
+    assert one.program != other.program
     assert parser.count == before
     # a position is no constant, and neither is what is put out
-    made = known.prepare(query.replace("[2]", "[3]"), scope_of({"p": "u"}, None)).encoded
-    assert made is not None and made.program != one.program
+    made = known.prepare(query.replace("[2]", "[3]"), scope_of({"p": "u"}, None))
+    assert made.program != one.program
 
 
 @pytest.mark.parametrize("seed", range(2))

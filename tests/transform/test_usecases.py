@@ -10,7 +10,7 @@ from saxon import saxon
 
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
-from twigcast.transform.reference import transformed
+from twigcast.papers.plans.reference import transformed
 from twigcast.transform.render import canonical
 
 ACCEPTED = {

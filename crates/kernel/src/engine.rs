@@ -6,7 +6,7 @@
 //! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
-use crate::evaluate::Queries;
+use crate::evaluate::{is_groups, Queries};
 use crate::join::{Blocks, Spec};
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
@@ -387,6 +387,7 @@ impl Engine {
     /// patterns and this query, too. The query is given as words and the strings in it (see `evaluate::program`).
     pub fn add_query(&mut self, sub: u32, words: &[u32], strings: &[&str]) -> Result<(), &'static str> {
         match self.numbers.get(sub as usize) {
+            _ if is_groups(words) => return Err("the query of a transform"),
             Some(Number::Free | Number::Paths(_)) => {}
             Some(&Number::Row { bucket, .. }) => self.store.check_at_once(bucket),
             Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. } | Number::Gate { .. }) | None => {
@@ -509,9 +510,53 @@ impl Engine {
         self.blocks.join_on(column);
     }
 
+    /// Adds a transform that is no pattern under a reserved number: its query, given as words and the strings in it, and
+    /// the code of what is made of its groups.
+    pub fn add_residual_transform(
+        &mut self,
+        number: u32,
+        (words, strings): (&[u32], &[&str]),
+        code: &[u8],
+        deliver_empty: bool,
+    ) -> Result<(), &'static str> {
+        self.check_place(number)?;
+        if self.transforms.contains(number) {
+            return Err("a subscription that is there already");
+        }
+        self.queries.add(number, words, strings, &self.index.names)?;
+        let added = self.make_residual_transform(number, code, deliver_empty);
+        if added.is_err() {
+            self.queries.remove(number);
+            return added;
+        }
+        self.place_transform(number);
+        self.acquire_gate(number);
+        Ok(())
+    }
+
+    /// Adds a transform whose query is there.
+    pub(crate) fn make_residual_transform(
+        &mut self,
+        number: u32,
+        code: &[u8],
+        deliver_empty: bool,
+    ) -> Result<(), &'static str> {
+        let query = self.queries.of(number).ok_or("a transform without a query")?;
+        let returns = self.queries.returns(query).ok_or("a transform with the query of a filter")?;
+        self.transforms.add_residual(number, (query, returns), code, deliver_empty)
+    }
+
+    /// The path that a message must have for a transform to bind something. None if any message may do.
+    fn gate(&mut self, sub: u32) -> Option<Vec<Step>> {
+        match self.queries.of(sub) {
+            Some(query) => self.queries.gate(query),
+            None => self.transforms.gate(sub, &mut self.constants),
+        }
+    }
+
     /// Ties the path that a transform needs.
     pub(crate) fn acquire_gate(&mut self, sub: u32) {
-        let Some(path) = self.transforms.gate(sub, &mut self.constants) else {
+        let Some(path) = self.gate(sub) else {
             self.ungated += 1;
             return;
         };
@@ -533,7 +578,7 @@ impl Engine {
         if !self.transforms.contains(sub) {
             return;
         }
-        let Some(path) = self.transforms.gate(sub, &mut self.constants) else {
+        let Some(path) = self.gate(sub) else {
             self.ungated -= 1;
             return;
         };
@@ -554,6 +599,7 @@ impl Engine {
         if !self.transforms.remove(number) {
             self.check_place(number)?;
         }
+        self.queries.remove(number);
         self.place_transform(number);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
-use crate::evaluate::{self, Budget, Exceeded, Failed, IdAttribute, Tree};
+use crate::evaluate::{self, Budget, Failed, IdAttribute, Tree};
 use crate::join::witness::{self, Witness};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Asked, Collector, Results};
@@ -16,7 +16,7 @@ use crate::shapes::shared::is_large;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
 use crate::transform::set::Set;
-use crate::transform::{Output, Transformer};
+use crate::transform::{Evaluator, Output, Transformer};
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
@@ -346,7 +346,6 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         let tree = Tree { src, nodes, names: &index.names, id_attributes };
         let budget = Budget::of(self.limits);
         let selects = matches!(self.deliver, Deliver::Results(_));
-        queries.begin(&tree, evaluation);
         let mut kept = from;
         for at in from..self.out.len() {
             let number = self.out[at];
@@ -525,28 +524,34 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             }
             scratch.end_message();
         }
-        if queries.any(&self.out[from..]) {
+        let asked = queries.any(&self.out[from..]);
+        if asked || transforms.is_some_and(|set| !set.residual().is_empty()) {
+            let Table { nodes, evaluation, id_attributes, .. } = &mut *self.table;
+            queries.begin(&Tree { src, nodes, names: &index.names, id_attributes }, evaluation);
+        }
+        if asked {
             self.keep_satisfied(src, from);
         }
         let Table { nodes, scratch, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } =
             self.table;
         let message = Message { src, nodes, names: &index.names, constants };
         made.clear();
+        let tree = Tree { src, nodes, names: &index.names, id_attributes };
+        let budget = Budget::of(self.limits);
         if let Some(set) = transforms {
+            let evaluator = Evaluator { queries, tree, budget, scratch: evaluation };
             if matches!(self.deliver, Deliver::Results(_)) {
-                transformer.transform(set, message, self.limits, made);
+                transformer.transform(set, message, evaluator, self.limits, made);
                 self.out.extend_from_slice(&made.subs);
             } else {
-                transformer.match_all(set, message, self.out);
+                transformer.match_all(set, message, evaluator, self.out);
             }
-            failed.extend(transformer.failed().iter().map(|&number| Failed { number, why: Exceeded::Work }));
+            failed.extend_from_slice(transformer.failed());
         }
         if !matches!(self.deliver, Deliver::Matches) {
             sorter.sort(self.out, from, self.engine.bound());
         }
         if let Deliver::Results(results) = &mut self.deliver {
-            let tree = Tree { src, nodes, names: &index.names, id_attributes };
-            let budget = Budget::of(self.limits);
             let transforms = made.sorted();
             let numbers = &self.out[from..];
             let asked = Asked { wanted, message, limits: self.limits, numbers, transforms: &transforms, made };

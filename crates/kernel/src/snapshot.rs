@@ -8,7 +8,7 @@
 //! is ever read.
 
 use crate::engine::{Engine, Number};
-use crate::evaluate::Strings;
+use crate::evaluate::{is_groups, Strings};
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
@@ -125,8 +125,8 @@ impl Engine {
         out.words(programs);
     }
 
-    /// The numbers that are held; the programs of transforms, each after its length; by plan the number of its program and
-    /// of its subscriptions, these with a flag for those that want to know if nothing is bound, the constants, where strings
+    /// The numbers that are held; the programs of transforms, each after its length, which is zero for those whose queries
+    /// are among the queries; by plan the number of its program and of its subscriptions, these with a flag for those that want to know if nothing is bound, the constants, where strings
     /// are their numbers, and the code of what is made.
     fn save_transforms(&self, used: &Used, out: &mut Writer) {
         let set = &self.transforms;
@@ -257,16 +257,19 @@ impl Engine {
         }
         // a row takes at least a word
         let rows = heads.iter().skip(2).step_by(4).map(|&len| len as usize).sum::<usize>().min(blocks.len());
-        let mut roles = Roles::new(&engine.free, rows + paths.items.len() + transforms.len())?;
+        let mut roles = Roles::new(&engine.free, rows + paths.items.len() + transforms.numbers().count())?;
         engine.open_shapes(&shapes, &mut roles)?;
         engine.open_buckets(&heads, blocks, &mut roles)?;
         engine.open_paths(paths, &mut roles)?;
-        engine.open_transforms(&transforms, &mut roles)?;
+        for number in transforms.numbers() {
+            roles.set(number, Number::Transform)?;
+        }
         engine.numbers = roles.finish()?;
         engine.check_buckets()?;
         if let Some(queries) = queries {
             queries.add_to(&mut engine)?;
         }
+        engine.open_transforms(&transforms)?;
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         for sub in engine.transforms.subs() {
             engine.acquire_gate(sub);
@@ -274,10 +277,7 @@ impl Engine {
         Ok(engine)
     }
 
-    fn open_transforms(&mut self, saved: &SavedTransforms<'_>, roles: &mut Roles) -> Read<()> {
-        for &number in &saved.held {
-            roles.set(number, Number::Transform)?;
-        }
+    fn open_transforms(&mut self, saved: &SavedTransforms<'_>) -> Read<()> {
         let mut programs = vec![];
         let mut words = &saved.words[..];
         while !words.is_empty() {
@@ -290,13 +290,16 @@ impl Engine {
             let row: Vec<f64> = take(&mut rows, constants as usize)?.iter().map(|&x| f64::from_bits(x)).collect();
             let code = take(&mut codes, code as usize)?;
             let known = (&self.index.names, self.constants.len());
-            let (&[first, empty], others) = take(&mut subs, count as usize)?.split_first().ok_or("an unused plan")?;
-            roles.set(first, Number::Transform)?;
-            self.transforms.add(first, (words, &row), code, empty != 0, known)?;
-            for &[sub, empty] in others {
-                roles.set(sub, Number::Transform)?;
-                self.transforms.add_like(first, sub, empty != 0);
+            let plan = take(&mut subs, count as usize)?;
+            if words.is_empty() {
+                for &[sub, empty] in plan {
+                    self.make_residual_transform(sub, code, empty != 0)?;
+                }
+                continue;
             }
+            let (&[first, empty], others) = plan.split_first().ok_or("an unused plan")?;
+            self.transforms.add(first, (words, &row), code, empty != 0, known)?;
+            others.iter().for_each(|&[sub, empty]| self.transforms.add_like(first, sub, empty != 0));
         }
         if subs.is_empty() && rows.is_empty() && codes.is_empty() {
             Ok(())
@@ -484,8 +487,8 @@ impl<'a> SavedTransforms<'a> {
     }
 
     /// Numbers that it uses.
-    fn len(&self) -> usize {
-        self.held.len() + self.subs.len() / 2
+    fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.held.iter().chain(self.subs.iter().step_by(2)).copied()
     }
 }
 
@@ -556,7 +559,12 @@ impl<'a> SavedQueries<'a> {
             if engine.has_query(number) || engine.number_of(number) == Number::Free {
                 return Err("a query without a subscription, or with another one");
             }
-            engine.add_query(number, take(&mut programs, len as usize)?, &strings)?;
+            let words = take(&mut programs, len as usize)?;
+            if engine.number_of(number) == Number::Transform && is_groups(words) {
+                engine.queries.add(number, words, &strings, &engine.index.names)?;
+            } else {
+                engine.add_query(number, words, &strings)?;
+            }
         }
         if text.is_empty() && programs.is_empty() {
             Ok(())

@@ -305,6 +305,26 @@ impl Engine {
         })
     }
 
+    /// Adds a transform that is no pattern under a reserved number: its query as words, and the strings in it.
+    fn add_residual_transform(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        query: (Vec<u32>, Vec<PyBackedStr>),
+        making: &[u8],
+        deliver_empty: bool,
+    ) -> PyResult<()> {
+        let (words, strings) = query;
+        let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            kernel
+                .add_residual_transform(number, (&words, &strings), making, deliver_empty)
+                .map_err(PyValueError::new_err)
+        })
+    }
+
     /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
     fn hold(&self, py: Python<'_>, number: u32) -> PyResult<()> {
         py.detach(|| self.write().hold(number)).map_err(PyValueError::new_err)

@@ -108,18 +108,19 @@ def _named_once(ctx: click.Context, param: click.Parameter, value: Path | None) 
 def _store_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
     """Return the store to use: --store, TWIGCAST_STORE, the store of -c, that of ./pipeline.toml, or the default.
 
-    ``run`` uses the store of the configuration, so a variable that names another one is reported.
+    ``run`` uses the store of the configuration, so a variable, or an option beside -c, that names another one is
+    reported.
     """
     named: Path | None = ctx.meta.get(_CONFIG)
     from_variable = ctx.get_parameter_source("url") is ParameterSource.ENVIRONMENT
-    if value is not None and not from_variable:
+    if value is not None and not from_variable and named is None:
         return value
     config = named or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None)
     if config is None:
         return value or DEFAULT_STORE
     if value is None:
         return _store_of(config)
-    _report_other_store(value, config, must_read=named is not None)
+    _report_other_store(value, STORE_VARIABLE if from_variable else "--store", config, must_read=named is not None)
     return value
 
 
@@ -129,7 +130,7 @@ def _store_of(config: Path) -> str:
     return store_settings(config).url
 
 
-def _report_other_store(url: str, config: Path, *, must_read: bool) -> None:
+def _report_other_store(url: str, named_by: str, config: Path, *, must_read: bool) -> None:
     from twigcast.errors import TwigcastError
     from twigcast.store.urls import check_url, resolve, shown
 
@@ -141,4 +142,4 @@ def _report_other_store(url: str, config: Path, *, must_read: bool) -> None:
         return
     used = shown(resolve(check_url(url), Path.cwd()))
     if os.path.normpath(used) != os.path.normpath(other):
-        click.echo(f"note: using the store of {STORE_VARIABLE}, {used}; {config} names another one, {other}", err=True)
+        click.echo(f"note: using the store of {named_by}, {used}; {config} names another one, {other}", err=True)

@@ -15,10 +15,12 @@ allow_never_option = click.option(
 
 
 def read_file(name: str, *, result: str = "match") -> SubscriptionFile:
-    """Read a file of subscriptions, and say how many paused ones are left out."""
+    """Read a file of subscriptions; say how many paused ones are left out, and warn if none is left."""
     file = read_subscriptions(name, result=result)
     if file.paused:
         click.echo(f"{name}: {file.paused:,} paused subscriptions are left out", err=True)
+    if not file.subscriptions:
+        click.echo(f"warning: {name}: there are no subscriptions, so nothing can match", err=True)
     return file
 
 

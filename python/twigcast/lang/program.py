@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from twigcast.errors import QueryError
@@ -16,6 +16,7 @@ from twigcast.plan.codes import Symbols
 _NUMBER, _STRING, _AND, _OR, _COMPARE, _ARITHMETIC, _NEGATE, _CALL, _UNION, _DOCUMENT, _CONTEXT, _PATH, _FILTER = range(
     13
 )
+_GROUPS = 13
 _SYMBOL, _TARGET, _PREFIX, _NOTHING = range(4)
 _ANY_ELEMENT, _ANY_ATTRIBUTE, _NODE = 0, 1, 10
 _KINDS = {"node": _NODE, "text": 2, "comment": 4, "processing-instruction": 6}
@@ -77,9 +78,23 @@ def encode(expr: ast.Expr, symbols: Symbols) -> Program:
 
     Raises QueryError for one that is nested more deeply than the kernel allows.
     """
+    return _encode(symbols, lambda encoder: encoder.expression(expr))
+
+
+def encode_groups(binding: ast.Expr, returns: tuple[ast.Expr, ...], symbols: Symbols) -> Program:
+    """Return the program of a transform: the nodes that it binds, and what it returns of each. Raises QueryError."""
+
+    def write(encoder: _Encoder) -> None:
+        encoder.words.append(_GROUPS)
+        encoder.all((binding, *returns))
+
+    return _encode(symbols, write)
+
+
+def _encode(symbols: Symbols, write: Callable[[_Encoder], None]) -> Program:
     encoder = _Encoder(symbols)
     try:
-        encoder.expression(expr)
+        write(encoder)
     except RecursionError:
         text = f"expressions are nested more than {_MAX_DEPTH} levels deep"
         raise QueryError("too-deep", text, hint="split the query into several subscriptions") from None

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from twigcast import _kernel, engine
+from twigcast import rows as row_types
+from twigcast.arrow import pa
+from twigcast.columns import merged
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError
+from twigcast.failures import Failed, FailedRows, add_failed
+from twigcast.ids import SubscriptionId
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedDeliveries
 from twigcast.papers.predicates import PREDICATES
+from twigcast.plan.encode import NotEncodable
+from twigcast.results import match_of
 from twigcast.schema import Schema, schema_of
 from twigcast.shape import Shapes, scope_of
-from twigcast.transform.deliveries import Deliveries
-from twigcast.transform.templates import Prepared
+from twigcast.shares import Result
+from twigcast.transform.encode import Encoded
 
 MODES: tuple[str, ...] = _kernel.papers.MODES
 
@@ -66,21 +74,57 @@ class Engine(engine.Engine):
     def _make_shapes(self) -> Shapes:
         return Shapes(PREDICATES[self.predicates])
 
-    def _make_deliveries(self) -> Deliveries:
-        return super()._make_deliveries() if self.plans.own else PlannedDeliveries(self._parsed, self.plans)
+    @cached_property
+    def _deliveries(self) -> PlannedDeliveries:
+        """The transforms that are evaluated as plans."""
+        return PlannedDeliveries(self.plans)
 
-    def _prepare(self, s: Subscription) -> Prepared:
+    def _add_transform(self, number: int, s: Subscription, e: Encoded) -> None:
         if self.plans.own:
-            return super()._prepare(s)
+            super()._add_transform(number, s, e)
+            return
+        self._transforming[number] = s
+        self.kernel.hold(number)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        return Prepared(None, engine.parse_transform_of(s.query, scope_of(namespaces, s.default_namespace)))
+        transform = engine.parse_transform_of(s.query, scope_of(namespaces, s.default_namespace))
+        try:
+            self._deliveries.add(number, transform, deliver_empty=s.deliver_empty)
+        except NotEncodable:  # there is no plan for it
+            super()._add_transform(number, s, e)
 
-    def _has_in_kernel(self, number: int) -> bool | None:
-        return super()._has_in_kernel(number) if self.plans.own else None
+    def remove(self, id: SubscriptionId) -> None:
+        with self._lock:
+            numbers = self.numbers([id]) if id in self else []
+            super().remove(id)
+            for number in numbers:
+                self._deliveries.remove(number)
 
-    def _open_transform(self, number: int, s: Subscription, in_kernel: bool | None) -> None:
+    def _add_planned(
+        self, xml: bytes, numbers: list[int], results: dict[int, Result], failed: list[Failed]
+    ) -> list[int]:
+        if not self._deliveries:
+            return numbers
+        row = self._deliveries.make(xml, self.limits)
+        failed += row.failed
+        results.update((one.number, one.result) for one in row.made)
+        return sorted([*numbers, *(one.number for one in row.made)])
+
+    def _add_planned_rows(self, xml: pa.Array, lists: pa.Array, error: pa.Array, failed: FailedRows) -> pa.Array:
+        if not self._deliveries:
+            return lists
+        made, more = self._deliveries.make_column(xml, error, self.limits)
+        add_failed(failed, more)
+        if lists.type.value_type == row_types.MATCH:
+            rows = [[match_of(one.number, one.result) for one in row] for row in made]
+            return merged(lists, pa.array(rows, pa.list_(row_types.MATCH)))
+        return merged(lists, pa.array([[one.number for one in row] for row in made], row_types.MATCHES), None)
+
+    def _has_in_kernel(self) -> bool:
+        return self.plans.own
+
+    def _open_transform(self, number: int, s: Subscription, in_kernel: bool) -> None:
         # What the kernel has in a snapshot of another engine becomes a plan.
-        super()._open_transform(number, s, in_kernel if self.plans.own else None)
+        super()._open_transform(number, s, in_kernel and self.plans.own)
 
     def _options(self) -> dict[str, Any]:
         names = "mode", "predicates"

@@ -1,1 +1,1 @@
-"""Transforms beyond their language: what they mean (reference, render) and how they are planned (plan)."""
+"""Transforms beyond their language: how the kernel takes them, and how they are explained."""

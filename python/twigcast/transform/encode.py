@@ -23,8 +23,12 @@ from twigcast.constructor import (
     Transform,
     items_of,
 )
+from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
+from twigcast.lang.program import Program, encode_groups
+from twigcast.lang.xpath import parse
 from twigcast.pattern import And, Exists, Or, Step, Twig
+from twigcast.plan.codes import StepCodes, Symbols
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted
 from twigcast.transform.render import Scope, escaped, need, quoted
@@ -40,11 +44,36 @@ class Encoded:
     program: list[int]
     constants: list[str | float]
     making: bytes
+    query: Program | None = None
+    """What is bound and returned, where no program of patterns says it."""
+
+
+def compiled(transform: Transform, codes: StepCodes) -> Encoded:
+    """Return the encoding of a transform. Raises QueryError for one that is nested too deeply."""
+    try:
+        return encoded(transform, codes.__getitem__)
+    except NotEncodable:
+        return _residual(transform, codes.symbols)
+
+
+def _residual(transform: Transform, symbols: Symbols) -> Encoded:
+    """Return the encoding of a transform that is no pattern: its paths and its condition as one query."""
+    paths = _paths(transform)
+    binding = parse(transform.binding.text)
+    if transform.where is not None:
+        condition = parse(transform.where.text)
+        binding = ast.FilterPath(binding, (ast.Call("boolean", (condition,), condition.span),), (), binding.span)
+    returns = tuple(parse(path.text) for path in paths)
+    return Encoded([], [], making(transform, paths), encode_groups(binding, returns, symbols))
+
+
+def _paths(transform: Transform) -> list[Path]:
+    return [*([ITSELF] if copies_bound_node(transform) else ()), *transform.return_paths]
 
 
 def encoded(transform: Transform, code: Callable[[Step], int]) -> Encoded:
-    """Raises NotEncodable where no tree pattern decides."""
-    paths = [*([ITSELF] if copies_bound_node(transform) else ()), *transform.return_paths]
+    """Return the encoding of a transform that is all patterns. Raises NotEncodable where no tree pattern decides."""
+    paths = _paths(transform)
     twigs = [transform.binding.twig, *(path.twig for path in paths)]
     where = transform.where
     if not transform.is_pattern or any(twig is None for twig in twigs) or (where and where.predicate is None):

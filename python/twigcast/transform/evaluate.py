@@ -29,7 +29,6 @@ from twigcast.pattern import (
     Value,
 )
 from twigcast.pattern import Node as PatternNode
-from twigcast.transform.budget import Spend, free
 from twigcast.transform.nodes import Node
 
 _OPS: dict[str, Callable[[Any, Any], bool]] = {
@@ -43,31 +42,30 @@ _OPS: dict[str, Callable[[Any, Any], bool]] = {
 _SPACES = str.maketrans("\t\r\n", "   ")
 
 
-def select(twig: Twig, context: Node, spend: Spend = free) -> list[Node]:
+def select(twig: Twig, context: Node) -> list[Node]:
     """The nodes of a twig below a node, each once, in document order."""
     found = [context]
     for node in twig.nodes:
         distinct: dict[int, Node] = {}
         for start in found:
-            for one in _step(node, start, spend):
+            for one in _step(node, start):
                 distinct[one.id] = one
         found = [distinct[number] for number in sorted(distinct)]
     return found
 
 
-def _step(node: PatternNode, start: Node, spend: Spend) -> list[Node]:
-    spend(start.end - start.id if node.step.axis == "descendant" else 1 + len(start.children))
+def _step(node: PatternNode, start: Node) -> list[Node]:
     if not node.filters:
         return [one for _, one in start.along(node.step)]
     by_parent: dict[int, list[Node]] = {}
     for parent, one in start.along(node.step):
         by_parent.setdefault(parent.id, []).append(one)
-    return [one for siblings in by_parent.values() for one in _filtered(siblings, node.filters, spend)]
+    return [one for siblings in by_parent.values() for one in _filtered(siblings, node.filters)]
 
 
-def _filtered(siblings: list[Node], filters: Sequence[Predicate], spend: Spend = free) -> list[Node]:
+def _filtered(siblings: list[Node], filters: Sequence[Predicate]) -> list[Node]:
     for one in filters:
-        siblings = [node for at, node in enumerate(siblings, 1) if holds(one, node, at, len(siblings), spend)]
+        siblings = [node for at, node in enumerate(siblings, 1) if holds(one, node, at, len(siblings))]
     return siblings
 
 
@@ -81,28 +79,28 @@ def passes(node: Node, step: Step, filters: Sequence[Predicate]) -> bool:
     return any(one is node for one in _filtered(siblings, filters))
 
 
-def holds(predicate: Predicate, context: Node, position: int = 1, last: int = 1, spend: Spend = free) -> bool:
+def holds(predicate: Predicate, context: Node, position: int = 1, last: int = 1) -> bool:
     match predicate:
         case Bool(value):
             return value
         case And(terms):
-            return all(holds(term, context, position, last, spend) for term in terms)
+            return all(holds(term, context, position, last) for term in terms)
         case Or(terms):
-            return any(holds(term, context, position, last, spend) for term in terms)
+            return any(holds(term, context, position, last) for term in terms)
         case Not(term):
-            return not holds(term, context, position, last, spend)
+            return not holds(term, context, position, last)
         case Exists(twig):
-            return bool(select(twig, context, spend))
+            return bool(select(twig, context))
         case NodeIs(kind, ns, local):
             return context.passes(kind, ns, local)
         case Compare(value, op, const):
-            found = _values(value, context, spend)
+            found = _values(value, context)
             if isinstance(const.value, float):
                 return any(_OPS[op](to_number(one), const.value) for one in found)
             return any(_OPS[op](one, const.value) for one in found)
         case Match(function, value, const):
             wanted = str(const.value)
-            texts = map(str, _values(value, context, spend))
+            texts = map(str, _values(value, context))
             return any(wanted in one if function == "contains" else one.startswith(wanted) for one in texts)
         case Position(of, op, n):
             number = {"position": position, "last": last, "from-end": last - position}[of]
@@ -110,24 +108,17 @@ def holds(predicate: Predicate, context: Node, position: int = 1, last: int = 1,
     raise AssertionError(f"not part of a pattern: {predicate!r}")
 
 
-def _values(value: Value, context: Node, spend: Spend) -> Sequence[str | float]:
+def _values(value: Value, context: Node) -> Sequence[str | float]:
     match value:
         case StringValue(twig, first):
-            found = select(twig, context, spend)
+            found = select(twig, context)
             if first:
                 found = found[:1]
-            return [_text(node, spend) for node in found] or [""] * first
+            return [node.value for node in found] or [""] * first
         case NormalizeSpace(of):
-            words = (str(one).translate(_SPACES).split(" ") for one in _values(of, context, spend))
+            words = (str(one).translate(_SPACES).split(" ") for one in _values(of, context))
             return [" ".join(filter(None, some)) for some in words]
         case StringLength(of):
-            return [float(len(str(one))) for one in _values(of, context, spend)]
+            return [float(len(str(one))) for one in _values(of, context)]
         case Count(twig):
-            return [float(len(select(twig, context, spend)))]
-
-
-def _text(node: Node, spend: Spend) -> str:
-    spend(node.end - node.id)
-    text = node.value
-    spend(len(text) >> 6)  # long texts take their time too
-    return text
+            return [float(len(select(twig, context)))]

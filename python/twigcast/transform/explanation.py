@@ -71,7 +71,7 @@ class TransformExplanation:
     def _how(self) -> list[str]:
         if self.transform.is_pattern:
             return ["in the kernel; paths below bound nodes, conditions and groups are found once for all transforms"]
-        return ["by libxml2, on its own:", *(f"  {reason.text}" for reason in self.transform.reasons)]
+        return ["as XPath, on its own:", *(f"  {reason.text}" for reason in self.transform.reasons)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for programs."""
@@ -83,7 +83,7 @@ class TransformExplanation:
             "binds": transform.binding.text,
             "where": None if transform.where is None else transform.where.text,
             "returns": [path.text for path in transform.return_paths],
-            "evaluated": "kernel" if transform.is_pattern else "libxml2",
+            "evaluated": "kernel" if transform.is_pattern else "xpath",
             "residual": [
                 {"text": reason.text, "start": reason.span.start, "end": reason.span.end}
                 for reason in transform.reasons

@@ -6,14 +6,12 @@ The kernel has its own flat table; this one is for the reference evaluator and f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 from lxml import etree
 
 from twigcast import libxml2
 from twigcast.errors import MessageError
-from twigcast.lang.cost import Size
 from twigcast.limits import READ_BEFORE, Limits
 from twigcast.pattern import Step
 
@@ -86,16 +84,6 @@ class Message:
                 return self._of[owner, result.attrname]  # type: ignore[attr-defined]
             return self._of[owner, result.is_tail]  # type: ignore[attr-defined]
         return self._of[result]
-
-    @cached_property
-    def size(self) -> Size:
-        """For what libxml2 may have to visit."""
-        depths = [0] * len(self.nodes)
-        for node in self.nodes[1:]:
-            if node.parent is not None:
-                depths[node.id] = depths[node.parent.id] + 1
-        widest = max(len(node.children) + len(node.attributes) for node in self.nodes)
-        return Size(len(self.nodes), max(depths) + 1, widest)
 
     def _build(self) -> Node:
         document = self._add("document", "", "", "", None, None)

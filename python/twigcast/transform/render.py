@@ -31,11 +31,9 @@ from twigcast.constructor import (
     OrderKey,
     Path,
     Transform,
-    items_of,
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
-from twigcast.transform.budget import Spend, free
 from twigcast.transform.nodes import Node
 
 Scope: TypeAlias = Mapping[str, str]
@@ -62,26 +60,16 @@ def render(
     *,
     deliver_empty: bool = False,
     most: int | None = None,
-    spend: Spend = free,
 ) -> bytes | None:
     """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``.
 
-    TooLong if it has more than ``most`` bytes, TooCostly if the budget that ``spend`` is of does not suffice."""
+    TooLong if it has more than ``most`` bytes."""
     if not groups and not deliver_empty:
         return None
-    if spend is not free:
-        spend(_visited(transform, groups))
     room = Room(most)
     out = _Writer(transform.result, in_order(transform.order, groups, room), room)
     out.element(transform.outer, None, {}, "", nested=False)
     return out.made()
-
-
-def _visited(transform: Transform, groups: Sequence[Group]) -> int:
-    """The nodes that are copied, or whose values are taken: all below those that the paths found."""
-    items = items_of((*transform.result, *(key.value for key in transform.order)))
-    paths = [item.path for item in items if isinstance(item, Copy)]
-    return sum(node.end - node.id for group in groups for path in paths for node in group.nodes(path))
 
 
 def filled(template: Element, group: Group, most: int | None = None) -> bytes:

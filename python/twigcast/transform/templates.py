@@ -14,20 +14,11 @@ from twigcast.errors import QueryError
 from twigcast.lang.lexer import check_text
 from twigcast.literals import LITERAL, literal_of, with_sentinels
 from twigcast.pattern import TRUE, And, Exists, Or
-from twigcast.plan.encode import NotEncodable
 from twigcast.plan.slots import slotted
 from twigcast.shape import Scope, plain_slots
 from twigcast.transform.encode import Encoded
 
 _MAX_CACHED = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """``encoded`` is None where the kernel cannot take the transform; ``transform`` where it was not parsed."""
-
-    encoded: Encoded | None
-    transform: Transform | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +43,11 @@ class Template:
         constants = list(e.constants)
         for at, i, sign in self.slots:
             constants[at] = sign * float(literals[i]) if sign else literals[i][1:-1]
-        return Encoded(e.program, constants, e.making)
+        return replace(e, constants=constants)
 
 
 class Templates:
-    """``parse`` reads a text in a scope; ``encode`` raises NotEncodable."""
+    """``parse`` reads a text in a scope."""
 
     def __init__(self, parse: Callable[[str, Scope], Transform], encode: Callable[[Transform], Encoded]) -> None:
         self._parse = parse
@@ -68,8 +59,8 @@ class Templates:
     def __len__(self) -> int:
         return len(self._known)
 
-    def prepare(self, text: str, scope: Scope) -> Prepared:
-        """Raises QueryError."""
+    def prepare(self, text: str, scope: Scope) -> Encoded:
+        """Return the encoding of a transform. Raises QueryError."""
         check_text(text)
         parts = LITERAL.split(text)
         literals = parts[1::2]
@@ -78,10 +69,8 @@ class Templates:
         if fixed is not None:
             template = self._known.get((key, *[literals[i] for i in fixed]))
             if template is not None and template.takes(literals):
-                return Prepared(template.filled(literals))
-        made = self._own(text, scope)
-        if made.transform is None or made.encoded is None:
-            return made
+                return template.filled(literals)
+        made = self._encode(self._parse(text, scope))
         if key not in self._fixed:
             # most shapes never come again, and learning one costs two more compilations
             if len(self._fixed) >= _MAX_CACHED:
@@ -92,20 +81,12 @@ class Templates:
         self._learn(made, scope, parts, key)
         return made
 
-    def _own(self, text: str, scope: Scope) -> Prepared:
-        transform = self._parse(text, scope)
-        try:
-            return Prepared(self._encode(transform), transform)
-        except NotEncodable:
-            return Prepared(None, transform)
-
-    def _learn(self, made: Prepared, scope: Scope, parts: list[str], key: tuple[object, ...]) -> None:
-        assert made.encoded is not None
+    def _learn(self, made: Encoded, scope: Scope, parts: list[str], key: tuple[object, ...]) -> None:
         literals = parts[1::2]
         generic = self._generic(scope, parts, list(range(len(literals))))
-        template: Template | None = Template(made.encoded, ())
+        template: Template | None = Template(made, ())
         if generic:
-            template = self._template(made.encoded, scope, parts, sorted(generic))
+            template = self._template(made, scope, parts, sorted(generic))
         if template is None or not template.takes(literals):
             return
         fixed = tuple(i for i in range(len(literals)) if i not in generic)
@@ -116,9 +97,9 @@ class Templates:
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""
         probe = self._probe(scope, parts, indexes)
-        if probe is None or probe.transform is None:
+        if probe is None:
             return set()
-        program, values = slotted(_condition(probe.transform))
+        program, values = slotted(_condition(probe))
         plain = plain_slots(program)
         found = [literal_of(value) for j, value in enumerate(values) if j in plain]
         sure = [hit[0] for hit in found if hit is not None]
@@ -127,12 +108,16 @@ class Templates:
     def _template(self, actual: Encoded, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
         """The slots of the generic literals, if with sentinels all else is as it actually is."""
         probe = self._probe(scope, parts, generic)
-        if probe is None or probe.encoded is None:
+        if probe is None:
             return None
-        if replace(probe.encoded, constants=[]) != replace(actual, constants=[]):
+        try:
+            encoded = self._encode(probe)
+        except QueryError:
+            return None
+        if replace(encoded, constants=[]) != replace(actual, constants=[]):
             return None
         slots = []
-        for at, (value, own) in enumerate(zip(probe.encoded.constants, actual.constants, strict=True)):
+        for at, (value, own) in enumerate(zip(encoded.constants, actual.constants, strict=True)):
             hit = literal_of(value)
             if hit is not None:
                 slots.append((at, *hit))
@@ -142,12 +127,11 @@ class Templates:
             return None
         return Template(actual, tuple(slots))
 
-    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Prepared | None:
+    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Transform | None:
         try:
-            probe = self._own(with_sentinels(parts, indexes), scope)
+            return self._parse(with_sentinels(parts, indexes), scope)
         except QueryError:
             return None
-        return probe if probe.encoded is not None else None
 
 
 def _condition(transform: Transform) -> And:

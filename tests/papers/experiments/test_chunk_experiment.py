@@ -32,7 +32,7 @@ def test_a_small_scenario() -> None:
 
 def test_its_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    sizes = chunking.Sizes(1_000, 1, (100, 500), 1)
+    sizes = chunking.Sizes(1_000, (100, 500), 1)
     report = chunking.experiments(sizes, "test", lambda text, share: None)
     tables = [part for part in report.parts if isinstance(part, Table)]
     assert len(tables) == 6 and all(table.claims and table.sizes for table in tables)

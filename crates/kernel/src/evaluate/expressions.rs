@@ -110,6 +110,8 @@ pub(super) enum Expr {
     Step(ExprId, Box<Step>),
     /// Predicates on a node-set as a whole: `(//a)[1]`.
     Filter(ExprId, Box<[ExprId]>),
+    /// What a transform binds, and what it returns of each bound node: node-sets. No other expression has it as operand.
+    Groups(Box<[ExprId]>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -126,7 +128,9 @@ impl Expr {
     pub(super) fn operands(&self, mut each: impl FnMut(ExprId)) {
         match self {
             Expr::Number(_) | Expr::Text(_) | Expr::Document | Expr::Context => {}
-            Expr::And(of) | Expr::Or(of) | Expr::Call(_, of) | Expr::Union(of) => of.iter().copied().for_each(each),
+            Expr::And(of) | Expr::Or(of) | Expr::Call(_, of) | Expr::Union(of) | Expr::Groups(of) => {
+                of.iter().copied().for_each(each)
+            }
             Expr::Compare(_, a, b) | Expr::Arithmetic(_, a, b) => {
                 each(*a);
                 each(*b);
@@ -148,7 +152,7 @@ impl Expr {
         let all = |of: &mut Box<[ExprId]>| of.iter_mut().for_each(|id| *id = with(*id));
         match self {
             Expr::Number(_) | Expr::Text(_) | Expr::Document | Expr::Context => {}
-            Expr::And(of) | Expr::Or(of) | Expr::Call(_, of) | Expr::Union(of) => all(of),
+            Expr::And(of) | Expr::Or(of) | Expr::Call(_, of) | Expr::Union(of) | Expr::Groups(of) => all(of),
             Expr::Compare(_, a, b) | Expr::Arithmetic(_, a, b) => (*a, *b) = (with(*a), with(*b)),
             Expr::Negate(a) => *a = with(*a),
             Expr::Step(input, step) => {
@@ -178,7 +182,7 @@ impl Info {
         let of = match expr {
             Expr::Number(_) | Expr::Arithmetic(..) | Expr::Negate(_) => Type::Number,
             Expr::Text(_) => Type::Text,
-            Expr::And(_) | Expr::Or(_) | Expr::Compare(..) => Type::Boolean,
+            Expr::And(_) | Expr::Or(_) | Expr::Compare(..) | Expr::Groups(_) => Type::Boolean,
             Expr::Call(function, _) => function.result(),
             Expr::Union(_) | Expr::Document | Expr::Context | Expr::Step(..) | Expr::Filter(..) => Type::Nodes,
         };

@@ -30,8 +30,8 @@ mod text;
 mod tree;
 
 pub use budget::{Budget, Exceeded, Failed};
-pub(crate) use program::Strings;
-pub use queries::{Queries, QueryId, Scratch};
+pub(crate) use program::{is_groups, Strings};
+pub use queries::{Groups, Queries, QueryId, Scratch};
 pub use tree::{IdAttribute, Tree};
 
 #[cfg(test)]

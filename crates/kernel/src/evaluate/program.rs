@@ -4,6 +4,7 @@
 //! ```text
 //! number LOW HIGH | string S | and N … | or N … | compare OP a b | arithmetic OP a b | negate a | call F N … | union N …
 //! document | context | path start N (AXIS test N predicates …)… | filter input N predicates …
+//! groups N binding returns …    (of a transform: nothing but a whole query)
 //! test: symbol SYM | target S | prefix S | nothing
 //! ```
 //!
@@ -17,6 +18,8 @@ use hashbrown::HashMap;
 
 /// Nesting that an evaluation can take on any stack.
 const MAX_DEPTH: u32 = 500;
+
+const GROUPS: u32 = 13;
 
 const OPS: [Op; 6] = [Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge];
 
@@ -78,11 +81,20 @@ const FUNCTIONS: [(Function, usize, usize, bool); 27] = {
 /// Returns the expressions of a query, the query itself last. Operands are places in the list.
 pub(super) fn decode(words: &[u32], strings: &[&str], names: &Names) -> Result<Vec<Expr>, &'static str> {
     let mut decoder = Decoder { words, strings, names, at: 0, depth: 0, made: vec![], known: vec![] };
-    decoder.expression()?;
+    if is_groups(words) {
+        decoder.groups()?;
+    } else {
+        decoder.expression()?;
+    }
     if decoder.at != words.len() {
         return Err("words after the end of a program");
     }
     Ok(decoder.made)
+}
+
+/// Whether these are the words of a transform.
+pub(crate) fn is_groups(words: &[u32]) -> bool {
+    words.first() == Some(&GROUPS)
 }
 
 struct Decoder<'a> {
@@ -174,6 +186,17 @@ impl Decoder<'_> {
         };
         self.depth -= 1;
         Ok(self.make(expr))
+    }
+
+    fn groups(&mut self) -> Decoded<()> {
+        self.word()?;
+        let parts = self.list()?;
+        if parts.is_empty() {
+            return Err("a transform that binds nothing");
+        }
+        parts.iter().try_for_each(|id| self.check_nodes(*id))?;
+        self.make(Expr::Groups(parts));
+        Ok(())
     }
 
     fn call(&mut self) -> Decoded<Expr> {
@@ -320,6 +343,10 @@ pub(super) fn encode<'a>(all: &'a Expressions, id: ExprId, strings: &mut Strings
             words.push(12);
             encode(all, *input, strings, words);
             encode_list(all, predicates, strings, words);
+        }
+        Expr::Groups(parts) => {
+            words.push(GROUPS);
+            encode_list(all, parts, strings, words);
         }
     }
 }

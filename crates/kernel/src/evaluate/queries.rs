@@ -2,11 +2,12 @@
 
 use super::budget::{Budget, Exceeded, Meter};
 use super::cache::Want;
-use super::expressions::{ExprId, Expressions, Type};
+use super::expressions::{Axis, Expr, ExprId, Expressions, Type};
 use super::program::{decode, encode, Strings};
 use super::run::{Context, Evaluation, State};
 use super::tree::{Node, NodeTest, Tree};
-use crate::names::{Names, Sym};
+use crate::names::{Names, Sym, ANY, ANY_ATTRIBUTE};
+use crate::paths::Step;
 use crate::shapes::nodes::NodeIx;
 
 /// A query; equal queries are one.
@@ -20,6 +21,15 @@ pub struct Queries {
     /// By number.
     roots: Vec<Option<ExprId>>,
     count: usize,
+}
+
+/// What a transform finds: the nodes that it binds, in document order, and of each of them, return by return, the nodes
+/// that it returns, and where these end.
+#[derive(Default)]
+pub struct Groups {
+    pub bound: Vec<NodeIx>,
+    pub nodes: Vec<NodeIx>,
+    pub ends: Vec<u32>,
 }
 
 /// Working memory of one thread.
@@ -135,5 +145,74 @@ impl Queries {
     ) -> Result<(bool, Vec<NodeIx>), Exceeded> {
         let nodes = self.run(tree, budget, scratch).nodes(query.0, Context::DOCUMENT, Want::All)?;
         Ok((!nodes.is_empty(), nodes.iter().copied().filter_map(Node::number).collect()))
+    }
+
+    /// The binding and the returns of a transform; empty for any other query.
+    fn parts(&self, query: QueryId) -> &[ExprId] {
+        match self.all.get(query.0) {
+            Expr::Groups(parts) => parts,
+            _ => &[],
+        }
+    }
+
+    /// How many lists a transform returns of each bound node; None if the query is none.
+    pub(crate) fn returns(&self, query: QueryId) -> Option<usize> {
+        self.parts(query).len().checked_sub(1)
+    }
+
+    /// Returns what a transform finds.
+    pub fn groups(
+        &self,
+        query: QueryId,
+        tree: Tree<'_>,
+        budget: Budget,
+        scratch: &mut Scratch,
+    ) -> Result<Groups, Exceeded> {
+        let mut found = Groups::default();
+        let Some((&binding, returns)) = self.parts(query).split_first() else { return Ok(found) };
+        let mut run = self.run(tree, budget, scratch);
+        let bound = run.nodes(binding, Context::DOCUMENT, Want::All)?;
+        for &node in bound.iter() {
+            found.bound.extend(node.number());
+            for &part in returns {
+                let nodes = run.nodes(part, Context { node, ..Context::DOCUMENT }, Want::All)?;
+                run.meter.bytes(size_of_val(&*nodes))?;
+                found.nodes.extend(nodes.iter().copied().filter_map(Node::number));
+                found.ends.push(found.nodes.len() as u32);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns a path that a message must have for a transform to bind something. None if any message may do.
+    pub(crate) fn gate(&self, query: QueryId) -> Option<Vec<Step>> {
+        let mut at = *self.parts(query).first()?;
+        let mut path = vec![];
+        loop {
+            let (input, step) = match self.all.get(at) {
+                Expr::Step(input, step) => (*input, step),
+                Expr::Filter(input, _) => {
+                    at = *input;
+                    continue;
+                }
+                Expr::Document if !path.is_empty() => break,
+                _ => return None,
+            };
+            at = input;
+            let deep = match step.axis {
+                Axis::Itself => continue,
+                Axis::Child | Axis::Attribute => false,
+                Axis::Descendant | Axis::DeepChild | Axis::DeepAttribute => true,
+                _ => return None,
+            };
+            match step.test {
+                NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => path.push(Step::new(deep, symbol)),
+                NodeTest::Element => path.push(Step::new(deep, ANY)),
+                NodeTest::Attribute => path.push(Step::new(deep, ANY_ATTRIBUTE)),
+                _ => path.clear(), // what is before it will do
+            }
+        }
+        path.reverse();
+        Some(path)
     }
 }

@@ -1,9 +1,13 @@
 //! One plan at a time, step by step over the whole table of nodes: for messages that are too much work for all at once, so
 //! that a plan which takes too long fails alone.
+//!
+//! Half of the work that a message may cause is parted equally, so that a plan which needs no more than its share is
+//! complete whatever the others take. Those that need more are tried again, one after the other, with what is left.
 
 use super::factory::Returned;
 use super::run::select;
 use super::set::{Plan, Spec};
+use crate::evaluate::Groups;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::Twig;
 use crate::shapes::search::Message;
@@ -23,6 +27,8 @@ pub(crate) struct Alone<'a> {
     looks: usize,
     /// Where `looks` must stop for the plan that is being evaluated.
     most: usize,
+    /// The equal share of each plan.
+    share: usize,
 }
 
 /// The nodes that a plan binds, and what it returns of each: the list of return r for bound node b ends at
@@ -33,6 +39,13 @@ pub(crate) struct Found<'a> {
     returns: usize,
     nodes: Vec<NodeIx>,
     ends: Vec<u32>,
+}
+
+impl<'a> Found<'a> {
+    /// What a query has found; of each bound node it returns so many lists.
+    pub(crate) fn of(message: Message<'a>, returns: usize, Groups { bound, nodes, ends }: Groups) -> Found<'a> {
+        Found { message, bound, returns, nodes, ends }
+    }
 }
 
 impl<'a> Returned<'a> for Found<'a> {
@@ -49,15 +62,23 @@ impl<'a> Returned<'a> for Found<'a> {
 }
 
 impl<'a> Alone<'a> {
-    pub(crate) fn new(message: Message<'a>) -> Alone<'a> {
-        Alone { message, looks: 0, most: 0 }
+    pub(crate) fn new(message: Message<'a>, plans: usize) -> Alone<'a> {
+        Alone { message, looks: 0, most: 0, share: PLAN_LOOKS.min(MESSAGE_LOOKS / 2 / plans.max(1)) }
     }
 
-    /// Returns what a plan finds in the message.
-    pub(crate) fn plan(&mut self, plan: &Plan) -> Result<Found<'a>, TooMuch> {
-        let mut found =
-            Found { message: self.message, bound: vec![], returns: plan.returns.len(), nodes: vec![], ends: vec![] };
-        self.most = MESSAGE_LOOKS.min(self.looks + PLAN_LOOKS);
+    /// Returns what a plan finds in the message, within an equal share of the work.
+    pub(crate) fn within_share(&mut self, plan: &Plan) -> Result<Found<'a>, TooMuch> {
+        self.plan(plan, self.share)
+    }
+
+    /// Returns what a plan finds in the message, with what is left of the work.
+    pub(crate) fn with_the_rest(&mut self, plan: &Plan) -> Result<Found<'a>, TooMuch> {
+        self.plan(plan, PLAN_LOOKS)
+    }
+
+    fn plan(&mut self, plan: &Plan, looks: usize) -> Result<Found<'a>, TooMuch> {
+        let mut found = Found::of(self.message, plan.returns.len(), Groups::default());
+        self.most = MESSAGE_LOOKS.min(self.looks + looks);
         let Ok((spec, _)) = Spec::decode(&plan.words, self.message.names) else { return Ok(found) };
         let steps = self.steps(&spec.binding, &plan.row)?;
         found.bound = self.select(&steps, 0)?;
@@ -90,11 +111,12 @@ impl<'a> Alone<'a> {
         Ok(select(self.message, steps, from))
     }
 
+    /// Counts nodes that will be looked at, unless they are too many.
     fn look(&mut self, nodes: usize) -> Result<(), TooMuch> {
-        self.looks += nodes;
-        if self.looks > self.most {
+        if self.looks + nodes > self.most {
             return Err(TooMuch);
         }
+        self.looks += nodes;
         Ok(())
     }
 }

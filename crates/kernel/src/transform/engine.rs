@@ -3,10 +3,11 @@
 //! A [`Set`] of transforms does not change while messages are transformed; what does is in a [`Transformer`], one per
 //! thread.
 
-use super::alone::Alone;
+use super::alone::{self, Alone};
 use super::factory::{Factory, Making, Returned, TooLong};
 use super::run::{OfPlan, Runner};
-use super::set::{PlanIx, Set};
+use super::set::{Plan, PlanIx, Set};
+use crate::evaluate::{Budget, Exceeded, Failed, Queries, Scratch, Tree};
 use crate::output::results::{MOST_BYTES, MOST_NODES};
 use crate::output::share::{share, Cut};
 use crate::shapes::nodes::NodeIx;
@@ -175,6 +176,14 @@ impl Maker<'_> {
     }
 }
 
+/// What evaluates the queries of transforms over a message. The nodes of each symbol are linked.
+pub struct Evaluator<'a> {
+    pub queries: &'a Queries,
+    pub tree: Tree<'a>,
+    pub budget: Budget,
+    pub scratch: &'a mut Scratch,
+}
+
 /// What a thread needs to transform messages.
 #[derive(Default)]
 pub struct Transformer {
@@ -184,8 +193,8 @@ pub struct Transformer {
     alone: bool,
     /// Plans that have found something, where it matters who has not.
     served: HashSet<PlanIx>,
-    /// Subscriptions that took too long on the message.
-    failed: Vec<u32>,
+    /// Subscriptions that took too much on the message.
+    failed: Vec<Failed>,
 }
 
 impl Transformer {
@@ -201,57 +210,83 @@ impl Transformer {
     }
 
     /// Appends what the transforms make of the message, within its budget.
-    pub fn transform(&mut self, set: &Set, message: Message<'_>, limits: &Limits, out: &mut Output) {
+    pub fn transform(
+        &mut self,
+        set: &Set,
+        message: Message<'_>,
+        mut evaluator: Evaluator<'_>,
+        limits: &Limits,
+        out: &mut Output,
+    ) {
         let Transformer { runner, factory, alone, served, failed } = self;
         // what is found is never refused: a plan that is too much work fails
         let _ = make(factory, limits, out, |found| {
             failed.clear();
-            find(runner, *alone, served, failed, set, message, found);
+            find(runner, *alone, served, failed, set, message, &mut evaluator, found);
             Ok(())
         });
     }
 
     /// Appends the subscriptions that make something of the message.
-    pub fn match_all(&mut self, set: &Set, message: Message<'_>, out: &mut Vec<u32>) {
+    pub fn match_all(&mut self, set: &Set, message: Message<'_>, mut evaluator: Evaluator<'_>, out: &mut Vec<u32>) {
         let Transformer { runner, alone, served, failed, .. } = self;
-        find(runner, *alone, served, failed, set, message, &mut |subs, _, _, _| out.extend_from_slice(subs));
+        let mut found = |subs: &[u32], _: &Making, _: &[NodeIx], _: &mut dyn Returned<'_>| out.extend_from_slice(subs);
+        find(runner, *alone, served, failed, set, message, &mut evaluator, &mut found);
     }
 
-    /// Returns the subscriptions that took too long on the message.
-    pub fn failed(&self) -> &[u32] {
+    /// Returns the subscriptions that took too much on the message.
+    pub fn failed(&self) -> &[Failed] {
         &self.failed
     }
 }
 
 /// Calls `found` for each plan that binds nodes of the message, and for those that want to know that there are none.
+#[expect(clippy::too_many_arguments, reason = "the parts of a Transformer, which its caller has taken apart")]
 fn find(
     runner: &mut Runner,
     alone: bool,
     served: &mut HashSet<PlanIx>,
-    failed: &mut Vec<u32>,
+    failed: &mut Vec<Failed>,
     set: &Set,
     message: Message<'_>,
+    evaluator: &mut Evaluator<'_>,
     found: &mut Found<'_>,
 ) {
     served.clear();
     let note_served = set.wanting_empty().next().is_some();
-    if alone {
-        let mut alone = Alone::new(message);
-        for (id, plan) in set.plans() {
-            match alone.plan(plan) {
-                Ok(mut lists) => {
-                    let bound = std::mem::take(&mut lists.bound);
-                    if !bound.is_empty() {
-                        lists.bound.clone_from(&bound);
-                        served.insert(id);
-                        found(&plan.subs, &plan.making, &bound, &mut lists);
-                    }
-                }
-                Err(TooMuch) => {
-                    served.insert(id);
-                    failed.extend_from_slice(&plan.subs);
-                }
+    let mut give = |id: PlanIx, plan: &Plan, lists: Result<alone::Found<'_>, Exceeded>| match lists {
+        Ok(mut lists) => {
+            let bound = lists.bound.clone();
+            if !bound.is_empty() {
+                served.insert(id);
+                found(&plan.subs, &plan.making, &bound, &mut lists);
             }
+        }
+        Err(why) => {
+            served.insert(id);
+            failed.extend(plan.subs.iter().map(|&number| Failed { number, why }));
+        }
+    };
+    for &id in set.residual() {
+        let plan = set.plan(id);
+        let Some(query) = plan.query else { continue };
+        let Evaluator { queries, tree, budget, scratch } = evaluator;
+        let returns = queries.returns(query).unwrap_or(0);
+        let groups = queries.groups(query, *tree, *budget, scratch);
+        give(id, plan, groups.map(|groups| alone::Found::of(message, returns, groups)));
+    }
+    if alone {
+        let patterns = || set.plans().filter(|(_, plan)| plan.query.is_none());
+        let mut alone = Alone::new(message, patterns().count());
+        let mut larger = vec![];
+        for (id, plan) in patterns() {
+            match alone.within_share(plan) {
+                Ok(lists) => give(id, plan, Ok(lists)),
+                Err(TooMuch) => larger.push((id, plan)),
+            }
+        }
+        for (id, plan) in larger {
+            give(id, plan, alone.with_the_rest(plan).map_err(|TooMuch| Exceeded::Work));
         }
     } else {
         runner.plans(set, message, |id, returns, bound, lists| {

@@ -20,5 +20,5 @@ pub(crate) mod set;
 pub(crate) mod shared;
 
 pub use elements::Elements;
-pub use engine::{Output, Transformer};
+pub use engine::{Evaluator, Output, Transformer};
 pub use factory::Making;

@@ -5,6 +5,7 @@
 use super::atoms::{AtomIx, Atoms, Condition};
 use super::factory::Making;
 use super::shared::{constants_of, key, Shared};
+use crate::evaluate::QueryId;
 use crate::names::{number_value, string_value, Names, ANY, ANY_ATTRIBUTE};
 use crate::paths::Step;
 use crate::shapes::program::{Node, Op, Pred, Program, Slot, Test, Twig};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub type PlanIx = u32;
 type ClassIx = u32;
+const NO_CLASS: ClassIx = u32::MAX;
 
 /// A condition on a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -121,6 +123,8 @@ pub struct Led {
 
 pub struct Plan {
     class: ClassIx,
+    /// What is bound and returned where that is no pattern: then there is no class, no program, and nothing else returned.
+    pub query: Option<QueryId>,
     pub returns: Box<[Return]>,
     pub making: Making,
     pub subs: Vec<u32>,
@@ -188,6 +192,8 @@ pub struct Set {
     words: HashSet<Arc<[u32]>>,
     /// Plans with subscriptions that want to know if nothing is bound.
     wanting_empty: Vec<PlanIx>,
+    /// Plans with a query.
+    residual: Vec<PlanIx>,
 }
 
 impl Set {
@@ -236,6 +242,7 @@ impl Set {
         let shared = &mut self.words;
         let make = || Plan {
             class,
+            query: None,
             returns: returns.clone(),
             making,
             subs: vec![],
@@ -251,6 +258,41 @@ impl Set {
             // the plan there is has these already
             self.release_class(class);
             returns.iter().for_each(|&r| self.release_return(r));
+        }
+        self.enter(sub, id, deliver_empty);
+        Ok(())
+    }
+
+    /// Adds a subscription whose query says what is bound, and returned in so many lists, and the code of what is made of
+    /// that.
+    pub fn add_residual(
+        &mut self,
+        sub: u32,
+        (query, returns): (QueryId, usize),
+        code: &[u8],
+        deliver_empty: bool,
+    ) -> Result<(), &'static str> {
+        let making = Making::decode(code)?;
+        if !making.fits(returns) {
+            return Err("a template that asks for what is not returned");
+        }
+        if self.of_sub.contains_key(&sub) {
+            return Err("a subscription that is there already");
+        }
+        let make = || Plan {
+            class: NO_CLASS,
+            query: Some(query),
+            returns: Box::default(),
+            making,
+            subs: vec![],
+            wanting_empty: vec![],
+            words: Arc::default(),
+            row: Box::default(),
+            code: code.into(),
+        };
+        let (id, fresh) = self.plans.acquire(&key(&(NO_CLASS, query, code)), make);
+        if fresh {
+            self.residual.push(id);
         }
         self.enter(sub, id, deliver_empty);
         Ok(())
@@ -287,6 +329,10 @@ impl Set {
             }
         }
         if let Some(plan) = self.plans.release(id) {
+            if plan.query.is_some() {
+                self.residual.retain(|&other| other != id);
+                return true;
+            }
             self.given[plan.class as usize].remove(id);
             self.release_class(plan.class);
             plan.returns.iter().for_each(|&r| self.release_return(r));
@@ -463,9 +509,14 @@ impl Set {
         self.wanting_empty.iter().copied()
     }
 
+    /// The plans with a query.
+    pub fn residual(&self) -> &[PlanIx] {
+        &self.residual
+    }
+
     /// Evaluation needs the nodes of each symbol linked (`Nodes::link`).
     pub fn uses_links(&self) -> bool {
-        self.generics.len() + self.twigs.len() > 0
+        self.generics.len() + self.twigs.len() + self.residual.len() > 0
     }
 
     /// The path that a message must have for a transform to bind something: to the bound node, and on to the node of the

@@ -140,20 +140,20 @@ CARDINALITIES = {
 }
 
 
-def ejb_descriptor(scale: int = 1, seed: int = 1) -> bytes:
-    """A deployment descriptor with the cardinalities of A3, times ``scale``."""
+def ejb_descriptor(seed: int = 1) -> bytes:
+    """A deployment descriptor with the cardinalities of A3."""
     random = Random(seed)
 
     def block(path: str, make: Callable[[Random], str]) -> str:
         made: list[str] = []
-        left = scale * CARDINALITIES[path][0]
+        left = CARDINALITIES[path][0]
         while left > 0:
             made.append(make(random))
             left -= made[-1].count("</")
         return "\n".join(made)
 
     beans = [
-        _message_driven(random, (scale * CARDINALITIES["enterprise-beans/message-driven"][0] - 8) // 6),
+        _message_driven(random, (CARDINALITIES["enterprise-beans/message-driven"][0] - 8) // 6),
         block("enterprise-beans/session", _session),
         block("enterprise-beans/entity", _entity),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from twigcast.constructor import Path
+from twigcast.papers.plans import reference
 from twigcast.papers.plans.operators import (
     DupElim,
     Nothing,
@@ -21,7 +22,6 @@ from twigcast.papers.plans.operators import (
 )
 from twigcast.papers.plans.planner import Plan
 from twigcast.pattern import LinearPath
-from twigcast.transform import reference
 from twigcast.transform.evaluate import holds, passes, select
 from twigcast.transform.nodes import Message, Node
 from twigcast.transform.render import Group

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from twigcast import _kernel
+from twigcast.arrow import pa
 from twigcast.constructor import Transform
+from twigcast.failures import FATAL, Failed, FailedRows
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
+from twigcast.papers.plans.reference import groups
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.transform.deliveries import Deliveries, Made, Row
+from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result, Sharing
+from twigcast.transform.nodes import Message
+from twigcast.transform.render import TooLong, render
+
+
+@dataclass(slots=True)
+class Made:
+    """The new message that a subscription gets of a message, or the reason why it does not get it."""
+
+    number: int
+    payload: bytes | None
+    reason: str | None = None
+
+    @property
+    def result(self) -> Result:
+        """What the subscription gets."""
+        return None, None, self.reason is None, self.payload, self.reason
+
+    def size(self) -> int:
+        """Return the bytes that it has."""
+        return len(self.payload or b"")
+
+    def cut(self, share: int) -> None:
+        """Take it away if it is larger than a share."""
+        if self.size() > share:
+            self.payload, self.reason = None, BUDGET_BYTES
 
 
 class PlannedTransforms:
@@ -95,29 +121,80 @@ class PlannedTransforms:
         return [Made(number, *given[place]) for number, place in zip(numbers, places, strict=True)], error
 
 
-class PlannedDeliveries(Deliveries):
-    """Transforms evaluated as plans, or by libxml2 where there is no plan, or where it is too much for one message."""
+@dataclass(slots=True)
+class Row:
+    """What is made of one message, and the transforms that failed on it."""
 
-    def __init__(self, transform_of: Callable[[int], Transform], options: PlanOptions) -> None:
-        super().__init__(transform_of)
+    made: list[Made] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+
+
+class PlannedDeliveries:
+    """Transforms by number, evaluated as plans, or node by node where a plan is too much for one message.
+
+    Who asked for ``deliver_empty`` gets the empty outer element where nothing is bound (SEMANTICS 15).
+    """
+
+    def __init__(self, options: PlanOptions) -> None:
         self._plans = PlannedTransforms(options)
+        self._transforms: dict[int, Transform] = {}
+        self._empty: dict[int, bytes] = {}
 
-    def add(self, number: int, transform: Transform | None, *, deliver_empty: bool = False) -> None:
-        """Add a transform; None for one that is parsed now."""
-        transform = transform or self._parsed(number)
-        super().add(number, transform, deliver_empty=deliver_empty)
-        with suppress(NotEncodable):
-            self._plans.add(number, transform)
+    def __len__(self) -> int:
+        return len(self._transforms)
+
+    def add(self, number: int, transform: Transform, *, deliver_empty: bool = False) -> None:
+        """Add a transform. Raises NotEncodable where no plan can evaluate it."""
+        self._plans.add(number, transform)
+        self._transforms[number] = transform
+        if deliver_empty:
+            self._empty[number] = render(transform, [], deliver_empty=True) or b""
 
     def remove(self, number: int) -> None:
         """Remove a transform, if it is here."""
-        super().remove(number)
-        if number in self._plans:
+        if self._transforms.pop(number, None) is not None:
             self._plans.remove(number)
+            self._empty.pop(number, None)
 
-    def _evaluate(self, numbers: Iterable[int], xml: bytes, limits: Limits, row: Row) -> None:
-        made, error = self._plans.make(xml, limits)
-        if error is None:
-            row.made += made
-            numbers = [number for number in numbers if number not in self._plans]
-        super()._evaluate(numbers, xml, limits, row)
+    def make(self, xml: bytes, limits: Limits) -> Row:
+        """Return what is made of a message that can be read."""
+        row = Row()
+        row.made, error = self._plans.make(xml, limits)
+        if error is not None:
+            self._make_each(xml, limits, row)
+        left = self._empty.keys() - {made.number for made in row.made} - {one.number for one in row.failed}
+        row.made += [Made(number, self._empty[number]) for number in sorted(left)]
+        return row
+
+    def make_column(self, column: pa.Array, errors: pa.Array, limits: Limits) -> tuple[list[list[Made]], FailedRows]:
+        """Return what is made of the messages of a column, but for those with an error, and the failures by row."""
+        made: list[list[Made]] = []
+        failed: FailedRows = {}
+        for at, xml in enumerate(column.to_pylist()):
+            row = Row()
+            if not errors[at].is_valid:
+                row = self.make(xml.encode() if isinstance(xml, str) else xml or b"", limits)
+            made.append(row.made)
+            if row.failed:
+                failed[at] = row.failed
+        return made, failed
+
+    def _make_each(self, xml: bytes, limits: Limits, row: Row) -> None:
+        """Make the messages of all transforms node by node."""
+        row.made = []
+        shared = Sharing[Made](limits.max_message_result_bytes, Made.size, Made.cut)
+        for number, transform in self._transforms.items():
+            most = min(limits.max_result_bytes, shared.share)
+            try:
+                payload = render(transform, groups(transform, Message(xml, limits)), most=most)
+            except TooLong:
+                reason = BUDGET_BYTES if most < limits.max_result_bytes else RESULT_BYTES
+                shared.add(Made(number, None, reason), beyond=reason == BUDGET_BYTES)
+            except FATAL:
+                raise
+            except BaseException as error:
+                row.failed.append(Failed.of(number, error, "transform-refused"))
+            else:
+                if payload is not None:
+                    shared.add(Made(number, payload), beyond=False)
+        row.made += shared.finish()

@@ -1,5 +1,5 @@
-"""What a transform means, straight from SEMANTICS 14-17, node by node: no sharing, no plan. The oracle that plans are
-held against, and the way out for transforms that no tree pattern decides: libxml2 evaluates those parts.
+"""What a transform means, straight from SEMANTICS 14-17, node by node: no sharing, no plan. The oracle that plans and
+the kernel are held against: libxml2 evaluates what no tree pattern decides.
 
 libxml2 reads "1e2" as a number, XPath 1.0 does not (SEMANTICS 5): where there is a pattern, the pattern is evaluated.
 """
@@ -12,10 +12,8 @@ from typing import Any
 from lxml import etree
 
 from twigcast.constructor import Path, Transform
-from twigcast.errors import QueryError, Span
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
-from twigcast.transform.budget import Budget, free
 from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
 from twigcast.transform.render import Group, render
@@ -28,43 +26,21 @@ def transformed(
     return render(transform, groups(transform, Message(xml), patterns=patterns), deliver_empty=deliver_empty)
 
 
-def groups(
-    transform: Transform, message: Message, *, patterns: bool = True, budget: Budget | None = None
-) -> list[Group]:
-    """One group per binding that passes the where clause, in document order; TooCostly if that is beyond a budget."""
-    spend = free if budget is None else budget.spend
-
-    def may_cost(text: str, times: int) -> None:
-        if budget is not None:
-            budget.bound(text, times, message.size)
+def groups(transform: Transform, message: Message, *, patterns: bool = True) -> list[Group]:
+    """Return one group per binding that passes the where clause, in document order."""
 
     def found(path: Path, context: Node) -> list[Node]:
         if patterns and path.twig is not None:
-            return select(path.twig, context, spend)
-        may_cost(path.text, 1)
+            return select(path.twig, context)
         return _nodes(path.text, message, context)
 
     bound = found(transform.binding, message.document)
     where = transform.where
     if where is not None and patterns and where.predicate is not None:
-        bound = [node for node in bound if holds(where.predicate, node, spend=spend)]
+        bound = [node for node in bound if holds(where.predicate, node)]
     elif where is not None:
-        may_cost(where.text, len(bound))
         bound = [node for node in bound if _holds(where.text, message, node)]
     return [Group(node, {path: found(path, node) for path in transform.return_paths}) for node in bound]
-
-
-def check(transform: Transform, source: str) -> None:
-    """Raises a QueryError for what libxml2 would not even compile, such as a path that is nested too deeply for it."""
-    texts = [path.text for path in (transform.binding, *transform.return_paths) if path.twig is None]
-    if transform.where is not None and transform.where.predicate is None:
-        texts.append(f"boolean({transform.where.text})")
-    try:
-        for text in texts:
-            _compiled(text)
-    except (etree.XPathError, RecursionError) as error:
-        text = f"libxml2, which has to evaluate this, cannot: {error}"
-        raise QueryError("transform-refused", text, source=source, span=Span(0, len(source))) from error
 
 
 def _nodes(text: str, message: Message, context: Node) -> list[Node]:
