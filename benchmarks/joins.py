@@ -93,7 +93,8 @@ def _feeds(count: int, messages: int) -> Line:
         made: list[pa.Array] = []
 
         def push() -> None:
-            made.append(pa.array(default.kernel.push_column(streams, routes, times, labels, texts)[1]))  # noqa: B023
+            pushed = default.kernel.push_column(default.blocks.kernel, streams, routes, times, labels, texts)  # noqa: B023
+            made.append(pa.array(pushed[1]))  # noqa: B023
 
         took += seconds(push)
         results += len(made[0])

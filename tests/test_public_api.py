@@ -82,7 +82,17 @@ def test_what_the_api_takes_and_gives_is_public() -> None:
             for annotation in function.__annotations__.values():
                 for word in re.findall(r"(?<![\w.])[A-Z]\w+", str(annotation)):
                     of_ours = hasattr(twigcast.engine, word) or hasattr(twigcast.broker, word)
-                    builtin = word in {"Any", "Mapping", "Iterable", "Iterator", "Sequence", "Literal", "Path", "None"}
+                    builtin = word in {
+                        "Any",
+                        "Callable",
+                        "Mapping",
+                        "Iterable",
+                        "Iterator",
+                        "Sequence",
+                        "Literal",
+                        "Path",
+                        "None",
+                    }
                     assert not of_ours or builtin or word in known, f"{of.__name__}.{name}: {word}"
 
 

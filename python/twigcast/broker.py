@@ -13,7 +13,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from twigcast.columns import message_of
-from twigcast.correlate.default import MAX_BYTES, TOO_MUCH
+from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Seen
 from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation, published_error
 from twigcast.correlate.making import MessageId
 from twigcast.correlation import Correlation
@@ -200,6 +200,7 @@ class Broker:
             lateness=None if lateness is None else duration_option("lateness", lateness, ENDLESS),
             max_bytes=size_option("max_state_bytes", max_state_bytes),
             limits=limits,
+            engine=self.engine if isinstance(self.engine, Engine) else None,
         )
         self._max_ahead = None if max_ahead is None else duration_option("max_ahead", max_ahead)
         # filters and transforms that read one stream only
@@ -443,12 +444,18 @@ class Broker:
         number = next(self._published)
         message = number if id is None else id
         failed: list[Failure] = []
-        ids, results = self.engine.find(xml, failed)
+        seen: Seen | None = None
+        if self.correlations and isinstance(self.engine, Engine):
+            version, streams = self.correlations.asked_of(stream or "")
+            ids, results, witness = self.engine.process(xml, failed, streams)
+            seen = Seen(version, witness) if witness is not None else None
+        else:
+            ids, results = self.engine.find(xml, failed)
         details: Mapping[int, Details] | None = None
         if stream in self._streams or self.correlations:
             parts = _Parts(message, self.engine.limits)
             parts.add(message, ids, results)
-            self._add_streams(parts, xml, message, at, stream, failed)
+            self._add_streams(parts, xml, message, at, stream, failed, seen)
             ids, details = parts.ids, parts.details
         elif results:
             details = {place: (message, result, None) for place, result in results.items()}
@@ -462,13 +469,20 @@ class Broker:
         return Matches(message, ids, subscribers, details)
 
     def _add_streams(
-        self, parts: _Parts, xml: bytes, message: MessageId, at: int | None, stream: str | None, failed: list[Failure]
+        self,
+        parts: _Parts,
+        xml: bytes,
+        message: MessageId,
+        at: int | None,
+        stream: str | None,
+        failed: list[Failure],
+        seen: Seen | None,
     ) -> None:
         """Add the matches of subscriptions that read streams, those that correlations make included."""
         if stream is not None and stream in self._streams:
             parts.add(message, *self._streams[stream].find(xml, failed))
         if self.correlations:
-            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed)
+            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed, seen)
             parts.add_correlated(outcome.results)
             for made in outcome.derived:
                 if made.stream in self._streams:
@@ -487,9 +501,11 @@ class Broker:
             raise OptionError("bad-message", text, hint="publish takes a single message")
         return (self.publish(xml, stream=stream, failures=failures) for xml in messages)
 
-    def _correlate(self, xml: bytes, message: str | int, at: int, stream: str, failed: list[Failure]) -> Outcome:
+    def _correlate(
+        self, xml: bytes, message: str | int, at: int, stream: str, failed: list[Failure], seen: Seen | None
+    ) -> Outcome:
         try:
-            outcome = self.correlations.publish(xml, id=message, time=at, stream=stream)
+            outcome = self.correlations.publish(xml, id=message, time=at, stream=stream, seen=seen)
         except MessageError as error:
             if error.code != TOO_MUCH:
                 raise

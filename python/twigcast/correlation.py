@@ -59,6 +59,11 @@ class Block:
     def children(self, of: int | None) -> list[int]:
         return [at for at, one in enumerate(self.variables) if one.parent == of]
 
+    @property
+    def parents(self) -> list[int]:
+        """By variable the place of its parent; that of the root is its own."""
+        return [one.parent or 0 for one in self.variables]
+
 
 @frozen
 class JoinPredicate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -138,6 +138,7 @@ class Engine:
         # Held while the kernel's numbers and our ids differ, and while the one is turned into the other.
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock", "kernel")
+        self._attached: list[Callable[[_kernel.Engine], None]] = []
         # A number may come to mean another subscription while a message is being matched.
         self._reuses = 0
         self._reused_at: dict[int, int] = {}
@@ -447,9 +448,21 @@ class Engine:
 
     def find(self, xml: bytes, failures: list[Failure] | None) -> tuple[list[SubscriptionId], dict[int, Result]]:
         """Do as ``select`` does, in columns: the ids of the subscriptions, and by place the results that there are."""
+        ids, results, _ = self.process(xml, failures, None)
+        return ids, results
+
+    def process(
+        self, xml: bytes, failures: list[Failure] | None, streams: list[int] | None
+    ) -> tuple[list[SubscriptionId], dict[int, Result], _kernel.Witness | None]:
+        """Do as ``find`` does, and find in the same reading what correlations see of a message on these streams."""
         began = self._reuses
         results: dict[int, Result] = {}
-        if self._wanting or self._transforming:
+        witness: _kernel.Witness | None = None
+        selecting = bool(self._wanting or self._transforming)
+        if streams is not None:
+            processed = self.kernel.process_one(xml, streams, selecting, self._limits)
+            numbers, results, witness, exceeded, error = processed
+        elif selecting:
             numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
@@ -468,10 +481,10 @@ class Engine:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             ids = self._ids.at(numbers)
             if not results:
-                return ids, results
+                return ids, results, witness
             if len(ids) < len(numbers):  # some were removed meanwhile
                 numbers = [n for n in numbers if self._ids.at([n])]
-        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
+        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}, witness
 
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)
@@ -643,8 +656,16 @@ class Engine:
             **self._options(),
         )
 
+    def attach(self, enter: Callable[[_kernel.Engine], None]) -> Any:
+        """Let correlations put their blocks into the kernel, under the lock that this returns. ``enter`` is called with
+        a kernel that is about to take the place of this one."""
+        self._attached.append(enter)
+        return self._lock
+
     def _replace_compiled(self, copy: Engine) -> None:
         """Go on with the kernel of a copy, which numbers its subscriptions as this one does."""
+        for enter in self._attached:
+            enter(copy.kernel)
         self.kernel, self._register, self._shapes = copy.kernel, copy._register, copy._shapes
         self.__dict__.pop("_templates", None)
 

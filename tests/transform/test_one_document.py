@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 from twigcast import _kernel
+from twigcast.broker import Broker
+from twigcast.correlate.default import Seen
 from twigcast.engine import Engine, Failure, Subscription
 
 MESSAGE = b"<m><a x='1'>1</a><a>2</a></m>"
@@ -95,3 +97,56 @@ def test_too_much_work_fails_alone() -> None:
     for answer in (engine.match_batch(batch), engine.select_batch(batch)):
         (failed,) = answer.column("failures").to_pylist()
         assert [one["code"] for one in failed] == ["transform-too-costly"]
+
+
+def correlating() -> Broker:
+    broker = Broker()
+    broker.subscribe("//a[@x = 1]", id="filter")
+    broker.subscribe("//a[count(../a) = 2]", id="residual", result="nodes")
+    broker.subscribe("<r>{ for $v in //a where $v = 2 return $v }</r>", id="transform")
+    return broker
+
+
+@pytest.mark.parametrize("streams", (("", ""), ("S", "S"), ("S", "T"), ("S", "")))
+def test_correlations_read_with_the_other_subscriptions(streams: tuple[str, str]) -> None:
+    """Blocks of any streams are evaluated on the document that filters, residual queries and transforms have."""
+    broker = correlating()
+    left, right = streams
+    broker.subscribe(f"{left}//m->v[.//k->k] FOLLOWED BY{{k=l, 1000}} {right}//n->w[.//k->l]", id="join")
+    before = _kernel.documents_built()
+    found = broker.publish(MESSAGE.replace(b"</m>", b"<k>1</k></m>"), stream=left or None, time=1)
+    assert found.subscriptions == ["filter", "residual", "transform"]
+    assert _kernel.documents_built() - before == 1
+    # several nodes for a variable are no reason to read it again
+    many = MESSAGE.replace(b"<m>", b"<n>").replace(b"</m>", b"<k>2</k><k>3</k></n>")
+    assert len(broker.publish(many, stream=right or None, time=2)) == 3
+    assert _kernel.documents_built() - before == 2
+
+
+def test_blocks_stay_when_the_engine_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Correlations go on with the kernel that takes the place of the engine's, with what was stored before."""
+    monkeypatch.setattr("twigcast.engine.COMPACT_AFTER", 1)
+    broker = correlating()
+    broker.subscribe("S//m->v[.//k->k] FOLLOWED BY{k=l, 1000} S//n->w[.//k->l]", id="join")
+    broker.publish(b"<m><k>1</k></m>", stream="S", time=1)
+    kernel = broker.engine.kernel
+    for id in ("filter", "residual", "transform"):
+        broker.unsubscribe(id)
+    assert broker.engine.kernel is not kernel
+    assert [one.subscription for one in broker.publish(b"<n><k>1</k></n>", stream="S", time=2)] == ["join"]
+    broker.unsubscribe("join")
+    assert not broker.publish(b"<n><k>1</k></n>", stream="S", time=3)
+
+
+def test_what_was_seen_before_a_change_of_blocks_is_read_again() -> None:
+    """A correlation that comes while a message is being matched sees all of the message or nothing."""
+    broker = correlating()
+    broker.subscribe("S//m->v FOLLOWED BY{v=w, 1000} S//n->w", id="other")
+    correlations = broker.correlations
+    version, streams = correlations.asked_of("S")
+    xml = b"<m><k>1</k></m>"
+    _, _, witness = broker.engine.process(xml, [], streams)
+    broker.subscribe("S//m->v[.//k->k] FOLLOWED BY{k=l, 1000} S//n->w[.//k->l]", id="join")
+    correlations.publish(xml, id=1, time=1, stream="S", seen=Seen(version, witness))
+    found = correlations.publish(b"<n><k>1</k></n>", id=2, time=2, stream="S").results
+    assert [one.subscription for one in found] == ["other", "join"]

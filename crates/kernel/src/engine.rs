@@ -7,6 +7,7 @@
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
 use crate::evaluate::{is_groups, Queries};
+use crate::join::{Blocks, Spec};
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
 use crate::paths::{PathId, Step};
@@ -35,6 +36,8 @@ pub struct Engine {
     pub(crate) queries: Queries,
     /// The transforms, which share names and constants with the filters: both look at the same table of nodes.
     pub(crate) transforms: Set,
+    /// The blocks of correlations, which share these, too.
+    pub(crate) blocks: Blocks,
     /// Some subscription needs more than paths.
     pub(crate) has_patterns: bool,
     /// Some path or pattern looks at attributes.
@@ -118,6 +121,7 @@ impl Engine {
             wanted: Wanted::default(),
             queries: Queries::default(),
             transforms: Set::default(),
+            blocks: Blocks::default(),
             has_patterns: false,
             uses_attributes: false,
             numbers: vec![],
@@ -489,6 +493,21 @@ impl Engine {
         self.place_transform(number);
         self.acquire_gate(number);
         Ok(())
+    }
+
+    /// Adds a block of correlations under its number, which is none of a subscription.
+    pub fn add_block(&mut self, block: u32, spec: Spec<'_>) -> Result<(), &'static str> {
+        self.blocks.add(block, spec, (&self.index.names, self.constants.len()))
+    }
+
+    /// Removes a block.
+    pub fn remove_block(&mut self, block: u32) -> Result<(), &'static str> {
+        self.blocks.remove(block)
+    }
+
+    /// Values of a column of blocks are compared from now on.
+    pub fn join_on(&mut self, column: u32) {
+        self.blocks.join_on(column);
     }
 
     /// Adds a transform that is no pattern under a reserved number: its query, given as words and the strings in it, and

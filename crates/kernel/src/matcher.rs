@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::evaluate::{self, Budget, Failed, IdAttribute, Tree};
+use crate::join::witness::{self, Witness};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Asked, Collector, Results};
 use crate::paths::trie::Trie;
@@ -43,6 +44,7 @@ pub(crate) struct Table {
     changes: u64,
     transformer: Transformer,
     made: Output,
+    blocks: witness::Scratch,
     collector: Collector,
     pub(crate) sorter: Sorter,
     evaluation: evaluate::Scratch,
@@ -57,6 +59,24 @@ enum Deliver<'a> {
     Ascending,
     /// What the matched subscriptions select, too.
     Results(&'a mut Results),
+}
+
+/// The streams that a message comes by, and where goes what correlations see of it.
+pub struct Seen<'a> {
+    pub streams: &'a [u32],
+    pub witness: &'a mut Witness,
+}
+
+/// What is asked of a message.
+struct Asking<'a> {
+    deliver: Deliver<'a>,
+    seen: Option<Seen<'a>>,
+}
+
+impl<'a> From<Deliver<'a>> for Asking<'a> {
+    fn from(deliver: Deliver<'a>) -> Asking<'a> {
+        Asking { deliver, seen: None }
+    }
 }
 
 impl Matcher {
@@ -78,17 +98,17 @@ impl Matcher {
         limits: &Limits,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
-        self.run(engine, xml, limits, Deliver::Ascending, out)
+        self.run(engine, xml, limits, Deliver::Ascending.into(), out)
     }
 
     /// As `read_sorted`, but in no particular order, which costs less.
     pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
-        self.run(engine, xml, limits, Deliver::Matches, out)
+        self.run(engine, xml, limits, Deliver::Matches.into(), out)
     }
 
     /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
     pub fn recognise(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
-        self.run(engine, xml, limits, Deliver::Nothing, &mut vec![])
+        self.run(engine, xml, limits, Deliver::Nothing.into(), &mut vec![])
     }
 
     /// As `read_sorted`, and appends what each of the subscriptions selects to `results`.
@@ -100,12 +120,37 @@ impl Matcher {
         out: &mut Vec<u32>,
         results: &mut Results,
     ) -> Result<(), XmlError> {
+        self.process(engine, xml, limits, out, Some(results), None)
+    }
+
+    /// As `read_sorted`, and as `select` where there is room for results; and finds what correlations see of the message.
+    pub fn process(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        out: &mut Vec<u32>,
+        results: Option<&mut Results>,
+        seen: Option<Seen<'_>>,
+    ) -> Result<(), XmlError> {
+        let Some(results) = results else {
+            return self.run(engine, xml, limits, Asking { deliver: Deliver::Ascending, seen }, out);
+        };
         let matches = results.len();
-        let read = self.run(engine, xml, limits, Deliver::Results(results), out);
+        let read = self.run(engine, xml, limits, Asking { deliver: Deliver::Results(results), seen }, out);
         if read.is_err() {
             results.truncate(matches);
         }
         read
+    }
+
+    /// Finds what correlations see of a message, and nothing else. A message that they have no blocks for is not read.
+    pub fn witness(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, seen: Seen<'_>) -> Result<(), XmlError> {
+        if !engine.blocks.read(seen.streams) {
+            seen.witness.clear();
+            return Ok(());
+        }
+        self.run(engine, xml, limits, Asking { deliver: Deliver::Nothing, seen: Some(seen) }, &mut vec![])
     }
 
     fn run(
@@ -113,11 +158,11 @@ impl Matcher {
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
-        deliver: Deliver<'_>,
+        asking: Asking<'_>,
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let from = out.len();
-        let read = self.drive(engine, xml, limits, deliver, out, None);
+        let read = self.drive(engine, xml, limits, asking, out, None);
         if read.is_err() {
             out.truncate(from);
             self.table.failed.clear();
@@ -135,13 +180,13 @@ impl Matcher {
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
-        deliver: Deliver<'_>,
+        asking: Asking<'_>,
         out: &mut Vec<u32>,
         units: Option<&mut Units>,
     ) -> Result<(), XmlError> {
         self.table.id_attributes.clear();
         self.table.failed.clear();
-        let reading = Reading { engine, table: &mut self.table, reader: &mut self.reader, xml, limits, deliver, out };
+        let reading = Reading { engine, table: &mut self.table, reader: &mut self.reader, xml, limits, asking, out };
         self.paths.drive(reading, units)
     }
 
@@ -163,7 +208,7 @@ struct Reading<'a> {
     reader: &'a mut Reader,
     xml: &'a [u8],
     limits: &'a Limits,
-    deliver: Deliver<'a>,
+    asking: Asking<'a>,
     out: &'a mut Vec<u32>,
 }
 
@@ -176,7 +221,8 @@ trait Drive: Send {
 
 impl<P: PathMatcher> Drive for P {
     fn drive(&mut self, reading: Reading<'_>, units: Option<&mut Units>) -> Result<(), XmlError> {
-        let Reading { engine, table, reader, xml, limits, deliver, out } = reading;
+        let Reading { engine, table, reader, xml, limits, asking, out } = reading;
+        let Asking { deliver, seen } = asking;
         let paths = self;
         paths.sync(&engine.index);
         paths.begin(&engine.index);
@@ -184,18 +230,24 @@ impl<P: PathMatcher> Drive for P {
         let results = matches!(deliver, Deliver::Results(_));
         // units are messages for filters only
         let transforms = Some(&engine.transforms).filter(|set| !set.is_empty() && units.is_none());
-        let attributes = engine.uses_attributes || results || transforms.is_some(); // they count in the numbers of nodes
+        let seen = seen.and_then(|seen| {
+            seen.witness.clear();
+            engine.blocks.read(seen.streams).then_some(seen)
+        });
+        let numbered = results || transforms.is_some() || seen.is_some();
+        let attributes = engine.uses_attributes || numbered; // they count in the numbers of nodes
         table.transformer.begin();
         if let Some(units) = units {
-            let sink = MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
+            let sink =
+                MessageSink::<P, true> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
             units.read(sink, reader, xml)
-        } else if engine.has_patterns || results || transforms.is_some() {
+        } else if engine.has_patterns || numbered {
             let mut sink =
-                MessageSink::<P, true> { engine, table, paths, transforms, limits, attributes, deliver, out };
+                MessageSink::<P, true> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         } else {
             let mut sink =
-                MessageSink::<P, false> { engine, table, paths, transforms, limits, attributes, deliver, out };
+                MessageSink::<P, false> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
             reader.read(xml, limits, &mut sink)
         }
     }
@@ -215,6 +267,8 @@ struct MessageSink<'a, P, const TABLE: bool> {
     paths: &'a mut P,
     /// If there are any.
     transforms: Option<&'a Set>,
+    /// If some block reads a stream of the message.
+    seen: Option<Seen<'a>>,
     limits: &'a Limits,
     /// Attributes belong into the node table.
     attributes: bool,
@@ -314,6 +368,20 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         self.out.truncate(kept);
     }
 
+    /// Finds what correlations see of the message.
+    #[inline(never)]
+    fn see(&mut self, src: &[u8]) {
+        let Engine { index, constants, blocks, .. } = self.engine;
+        let Table { nodes, blocks: scratch, .. } = self.table;
+        if blocks.uses_links() {
+            nodes.link(index.names.bound());
+        }
+        let message = Message { src, nodes, names: &index.names, constants };
+        if let Some(Seen { streams, witness }) = &mut self.seen {
+            blocks.witness(streams, message, scratch, witness);
+        }
+    }
+
     fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
@@ -395,10 +463,14 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
 
     fn finish(&mut self, src: &[u8]) {
         if matches!(self.deliver, Deliver::Nothing) {
+            if TABLE && self.seen.is_some() {
+                self.table.nodes.finish();
+                self.see(src);
+            }
             return self.paths.catch_up(&self.engine.index);
         }
         let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
-        let Table { nodes, scratch, items, value, candidates, changes, transformer, sorter, .. } = self.table;
+        let Table { nodes, sorter, .. } = self.table;
         let ascending = matches!(self.deliver, Deliver::Ascending);
         if !TABLE && ascending {
             return self.paths.deliver_sorted(index, sorter, self.out);
@@ -407,6 +479,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return self.paths.deliver(index, self.out);
         }
         nodes.finish();
+        if self.seen.is_some() {
+            self.see(src);
+        }
+        let Table { nodes, scratch, items, value, candidates, changes, transformer, .. } = self.table;
         items.clear();
         self.paths.deliver(index, items);
         let from = self.out.len();

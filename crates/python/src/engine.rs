@@ -2,6 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, numbered, rows_of, Column, Constant};
+use crate::join::{variables, Witness};
 use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results;
@@ -16,6 +17,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twigcast_kernel::join::{Spec, Witness as SeenWitness};
 use twigcast_kernel::output::{Results, MOST_BYTES};
 use twigcast_kernel::shapes::Form;
 use twigcast_kernel::shapes::Slot;
@@ -24,6 +26,7 @@ use twigcast_kernel::xml::{Limits, XmlError};
 use twigcast_kernel::Group;
 use twigcast_kernel::Held;
 use twigcast_kernel::Matcher;
+use twigcast_kernel::Seen;
 use twigcast_kernel::Step;
 use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
 
@@ -50,6 +53,9 @@ type FailedRows = Vec<(usize, Vec<Failure>)>;
 
 /// The subscriptions that a message satisfies, what some of them get, those that failed, and why it cannot be read.
 type Answers<'py> = (Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>);
+
+/// As `Answers`, and what correlations see of the message.
+type Processed<'py> = (Vec<u32>, Bound<'py, PyDict>, Witness, Vec<Failure>, Option<Error>);
 
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
@@ -263,6 +269,42 @@ impl Engine {
         })
     }
 
+    /// Adds a block of correlations: its stream; its program with the constants of its slots; the program of the paths to
+    /// its variables; and these, as places of their parents and columns.
+    #[allow(clippy::too_many_arguments)]
+    fn add_block(
+        &self,
+        py: Python<'_>,
+        block: u32,
+        stream: u32,
+        program: Vec<u32>,
+        constants: &Bound<'_, PyList>,
+        paths: Vec<u32>,
+        parents: Vec<u32>,
+        columns: Vec<u32>,
+    ) -> PyResult<()> {
+        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| {
+            let mut kernel = self.write();
+            let row = numbered(constants, |text| kernel.string(text));
+            let variables = variables(parents, columns);
+            kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables })
+        })
+        .map_err(PyValueError::new_err)
+    }
+
+    fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
+        py.detach(|| self.write().remove_block(block)).map_err(PyValueError::new_err)
+    }
+
+    /// Values of these columns of blocks are compared from now on.
+    fn join_on(&self, py: Python<'_>, columns: Vec<u32>) {
+        py.detach(|| {
+            let mut kernel = self.write();
+            columns.into_iter().for_each(|column| kernel.join_on(column));
+        })
+    }
+
     /// Adds a transform that is no pattern under a reserved number: its query as words, and the strings in it.
     fn add_residual_transform(
         &self,
@@ -339,6 +381,46 @@ impl Engine {
         });
         let selected = results::by_number(py, &found, &selected)?;
         Ok((found, selected, failed, read.err().map(error)))
+    }
+
+    /// As `select_one` (or, without `selecting`, as `match_one`) in one reading with what correlations see of the message,
+    /// given the streams that it comes by.
+    #[pyo3(signature = (xml, streams, selecting, limits=None))]
+    fn process_one<'py>(
+        &self,
+        py: Python<'py>,
+        xml: &[u8],
+        streams: Vec<u32>,
+        selecting: bool,
+        limits: Option<GivenLimits<'py>>,
+    ) -> PyResult<Processed<'py>> {
+        let limits = limits_of(limits)?;
+        let (mut found, mut selected, mut witness) = (vec![], Results::default(), SeenWitness::default());
+        let (read, failed) = py.detach(|| {
+            self.with_matcher(|kernel, matcher| {
+                let results = selecting.then_some(&mut selected);
+                let seen = Seen { streams: &streams, witness: &mut witness };
+                let read = matcher.process(kernel, xml, &limits, &mut found, results, Some(seen));
+                (read, failures(matcher.failed()))
+            })
+        });
+        let selected = if selecting { results::by_number(py, &found, &selected)? } else { PyDict::new(py) };
+        Ok((found, selected, Witness(witness), failed, read.err().map(error)))
+    }
+
+    /// What correlations see of a message that comes by some streams; or why it cannot be read.
+    #[pyo3(signature = (xml, streams, limits=None))]
+    fn witness_one(
+        &self,
+        py: Python<'_>,
+        xml: &[u8],
+        streams: Vec<u32>,
+        limits: Option<GivenLimits<'_>>,
+    ) -> PyResult<(Witness, Option<Error>)> {
+        let limits = limits_of(limits)?;
+        let mut seen = SeenWitness::default();
+        let read = py.detach(|| self.see(&streams, xml, &limits, &mut seen));
+        Ok((Witness(seen), read.err().map(error)))
     }
 
     /// As `match_column`, in ascending order and with what each subscription gets: (matches: list<struct>, error).
@@ -467,6 +549,23 @@ impl Engine {
             self.write().fold();
         }
         result
+    }
+
+    /// Finds what correlations see of a message, and nothing else.
+    fn see(&self, streams: &[u32], xml: &[u8], limits: &Limits, witness: &mut SeenWitness) -> Result<(), XmlError> {
+        self.with_matcher(|kernel, matcher| matcher.witness(kernel, xml, limits, Seen { streams, witness }))
+    }
+
+    /// As `see`; it is an error if correlations cannot be tried with the message.
+    pub(crate) fn witness(
+        &self,
+        streams: &[u32],
+        xml: &[u8],
+        limits: &Limits,
+        witness: &mut SeenWitness,
+    ) -> Result<(), XmlError> {
+        self.see(streams, xml, limits, witness)?;
+        witness.check()
     }
 
     fn match_rows(

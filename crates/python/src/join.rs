@@ -1,7 +1,7 @@
 //! Correlations for Python: blocks and queries in, messages in, results out.
 
 use crate::arrow::{export, import, ArrowData};
-use crate::constants::{constant, numbered};
+use crate::engine::Engine;
 use crate::locks::is_free;
 use crate::rows::{Errors, Rows};
 use crate::xml::{error, limits, Error};
@@ -14,14 +14,13 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::Results;
-use twigcast_kernel::join::Time;
 use twigcast_kernel::join::{Body, Comparison, Place, Tie};
 use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
+use twigcast_kernel::join::{Results, Time, Variable, Witness as Seen};
 use twigcast_kernel::shapes::Op;
-use twigcast_kernel::xml::Limits;
+use twigcast_kernel::xml::XmlError;
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]
@@ -58,8 +57,18 @@ impl Text {
     }
 }
 
-/// Bindings and values.
-type Relations = (ArrowData, ArrowData);
+/// What correlations see of a message: `Engine.process_one` finds it and `Correlator.push` takes it.
+#[pyclass(frozen, module = "twigcast._kernel")]
+pub struct Witness(pub(crate) Seen);
+
+#[pymethods]
+impl Witness {
+    /// Of a message in which correlations see nothing.
+    #[new]
+    fn new() -> Witness {
+        Witness(Seen::default())
+    }
+}
 
 #[pymethods]
 impl Correlator {
@@ -79,40 +88,9 @@ impl Correlator {
         py.detach(|| self.lock().settings = Settings { lateness, max_bytes });
     }
 
-    /// The number of a new stream.
-    fn add_stream(&self, py: Python<'_>) -> u32 {
-        py.detach(|| self.lock().add_stream())
-    }
-
-    /// The symbol of a name test, in the blocks of a stream; `local` is None for any name in the namespace.
-    #[pyo3(signature = (stream, attribute, uri, local))]
-    fn symbol(&self, py: Python<'_>, stream: u32, attribute: bool, uri: &str, local: Option<&str>) -> PyResult<u32> {
-        py.detach(|| {
-            let mut kernel = self.lock();
-            let stream = kernel.stream_mut(stream)?;
-            Some(stream.vocabulary.names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
-        })
-        .ok_or_else(|| PyKeyError::new_err(stream))
-    }
-
-    /// A block: see the kernel.
-    fn add_block(
-        &self,
-        py: Python<'_>,
-        stream: u32,
-        program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
-        paths: Vec<u32>,
-        parents: Vec<u32>,
-    ) -> PyResult<u32> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| {
-            let mut kernel = self.lock();
-            let vocabulary = &mut kernel.stream_mut(stream).ok_or("no such stream")?.vocabulary;
-            let row = numbered(constants, |text| vocabulary.string(text));
-            kernel.add_block(stream, &program, &row, &paths, &parents)
-        })
-        .map_err(PyValueError::new_err)
+    /// A block, by a number that none had before; its variables as places of their parents and columns.
+    fn add_block(&self, py: Python<'_>, block: u32, parents: Vec<u32>, columns: Vec<u32>) {
+        py.detach(|| self.lock().add_block(block, variables(parents, columns)))
     }
 
     fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
@@ -152,13 +130,13 @@ impl Correlator {
         py.detach(|| self.lock().unsubscribe(number)).ok_or_else(|| PyKeyError::new_err(number))
     }
 
-    /// A message that comes in on some streams; `route` is the caller's name for these.
-    #[pyo3(signature = (streams, route, time, label, xml, limits=None))]
+    /// A message that comes in, as correlations see it; `route` is the caller's name for its streams.
+    #[pyo3(signature = (witness, route, time, label, xml, limits=None))]
     #[allow(clippy::too_many_arguments)]
     fn push(
         &self,
         py: Python<'_>,
-        streams: Vec<u32>,
+        witness: &Witness,
         route: u32,
         time: i64,
         label: &[u8],
@@ -167,7 +145,13 @@ impl Correlator {
     ) -> PyResult<Pushed> {
         let limits = self::limits(limits)?;
         let mut out = Results::default();
-        let done = py.detach(|| self.lock().push(&streams, Input { time, route, label, xml }, &limits, &mut out));
+        let input = Input { time, route, label, xml };
+        let done: Result<bool, XmlError> = py.detach(|| {
+            let mut kernel = self.lock();
+            // a late message is nothing to correlations, whatever it would have been
+            witness.0.check().or_else(|e| if kernel.is_late(time) { Ok(()) } else { Err(e) })?;
+            Ok(kernel.push(input, &witness.0, &limits, &mut out))
+        });
         let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
         let taken = done.as_ref().copied().unwrap_or(true);
         let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
@@ -175,15 +159,16 @@ impl Correlator {
         Ok((taken, rows(&out), bytes(&out.labels), texts, cuts, done.err().map(error)))
     }
 
-    /// As `push` for columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
+    /// Reads messages with an engine and pushes them, as columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
     /// after the row with which there are `most` results. Answers a struct array (late, error), a struct array of results
     /// (row, query, messages, nodes, subscribers), labels and texts of the messages that these name, and (row,
     /// subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
-    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX))]
+    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX))]
     #[allow(clippy::too_many_arguments)]
     fn push_column(
         &self,
         py: Python<'_>,
+        engine: &Engine,
         streams: Vec<Vec<u32>>,
         routes: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
@@ -198,9 +183,13 @@ impl Correlator {
         py.detach(|| {
             let mut kernel = self.lock();
             let (mut out, mut errors, mut late, mut row_of) = (Results::default(), Errors::default(), vec![], vec![]);
-            let mut cuts = vec![];
+            let (mut cuts, mut seen) = (vec![], Seen::default());
             columns.each(&streams, start, |row, streams, input| {
-                let done = kernel.push(streams, input, &limits, &mut out);
+                let done = match kernel.is_late(input.time) {
+                    true => Ok(()),
+                    false => engine.witness(streams, input.xml, &limits, &mut seen),
+                };
+                let done = done.map(|()| kernel.push(input, &seen, &limits, &mut out));
                 late.push(!done.as_ref().copied().unwrap_or(true));
                 row_of.resize(out.len(), (row - start) as u32);
                 cuts.extend(out.cuts.drain(..).map(|(sub, cut)| ((row - start) as u32, sub, cut.code())));
@@ -222,11 +211,12 @@ impl Correlator {
     }
 
     /// Takes messages in that were in the state before, as `push_column` has them; nothing comes of them yet.
-    #[pyo3(signature = (streams, routes, times, labels, xml, limits=None))]
+    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None))]
     #[allow(clippy::too_many_arguments)]
     fn restore(
         &self,
         py: Python<'_>,
+        engine: &Engine,
         streams: Vec<Vec<u32>>,
         routes: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
@@ -238,9 +228,12 @@ impl Correlator {
         let columns = Columns::new(routes, times, labels, xml)?;
         py.detach(|| {
             let mut kernel = self.lock();
-            let mut refused = None;
+            let (mut refused, mut seen) = (None, Seen::default());
             columns.each(&streams, 0, |_, streams, input| {
-                refused = refused.take().or(kernel.restore(streams, input, &limits).err());
+                match engine.witness(streams, input.xml, &limits, &mut seen) {
+                    Ok(()) => kernel.restore(input, &seen),
+                    Err(error) => refused = refused.take().or(Some(error)),
+                }
                 true
             })?;
             refused.map_or(Ok(()), |e| Err(PyValueError::new_err(e.message)))
@@ -274,23 +267,6 @@ impl Correlator {
             let kernel = self.lock();
             let (number, newest) = kernel.position();
             (number, newest, kernel.state().oldest().map(|o| o.0))
-        })
-    }
-
-    /// What a message binds, without keeping it: the blocks that it matches; (block, variable, node of its parent, node)
-    /// for each variable, the root's with itself; and (node, value) of all these nodes.
-    #[pyo3(signature = (streams, xml, limits=None))]
-    fn witnesses(
-        &self,
-        py: Python<'_>,
-        streams: Vec<u32>,
-        xml: &[u8],
-        limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Option<Relations>, Option<Error>)> {
-        let limits = self::limits(limits)?;
-        Ok(match py.detach(|| witnesses(&mut self.lock(), &streams, xml, &limits)) {
-            Ok((bindings, values)) => (Some((export(bindings), export(values))), None),
-            Err(e) => (None, Some(error(e))),
         })
     }
 
@@ -340,6 +316,11 @@ impl Correlator {
     fn lock(&self) -> MutexGuard<'_, Kernel> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The variables of a block.
+pub(crate) fn variables(parents: Vec<u32>, columns: Vec<u32>) -> Vec<Variable> {
+    parents.into_iter().zip(columns).map(|(parent, column)| Variable { parent, column }).collect()
 }
 
 fn operator(op: String) -> PyResult<Op> {
@@ -431,23 +412,4 @@ impl Columns {
         }
         Ok(())
     }
-}
-
-fn witnesses(
-    kernel: &mut Kernel,
-    streams: &[u32],
-    xml: &[u8],
-    limits: &Limits,
-) -> Result<(ArrayRef, ArrayRef), twigcast_kernel::xml::XmlError> {
-    let (bound, values) = kernel.witnesses(streams, xml, limits)?;
-    let column = |f: fn(&[u32; 4]) -> u32| numbers(bound.iter().map(f).collect());
-    let bindings = named(vec![
-        ("block", column(|r| r[0])),
-        ("variable", column(|r| r[1])),
-        ("parent", column(|r| r[2])),
-        ("node", column(|r| r[3])),
-    ]);
-    let texts: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(values.iter().map(|v| &v.1[..])));
-    let nodes = numbers(values.iter().map(|v| v.0).collect());
-    Ok((bindings, named(vec![("node", nodes), ("value", texts)])))
 }

@@ -24,6 +24,7 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Units>()?;
     m.add_class::<join::Correlator>()?;
     m.add_class::<join::Text>()?;
+    m.add_class::<join::Witness>()?;
     papers::register(m)?;
     shred::register(m)?;
     xml::register(m)?;

@@ -5,16 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twigcast import _kernel
 from twigcast.arrow import pa, pc
-from twigcast.correlate.encode import Key, encoded, in_order, key_of
+from twigcast.columns import raise_if
+from twigcast.correlate.encode import Key, encoded, in_order, key_of, paths_of
 from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
 from twigcast.limits import Limits
+from twigcast.pattern import Twig
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
+
+if TYPE_CHECKING:
+    from twigcast.engine import Engine
 
 MAX_BYTES = 1 << 30
 """Memory for messages and their values."""
@@ -54,60 +60,105 @@ Cut = tuple[int, str]
 """The number of a subscription that does not get all results of a message, and the reason."""
 
 
-class _Symbols:
-    def __init__(self, kernel: _kernel.Correlator, stream: int) -> None:
-        self.kernel = kernel
-        self.stream = stream
+class Seen(NamedTuple):
+    """What correlations see of a message, and the version of the blocks that it was read with."""
 
-    def symbol(self, attribute: bool, uri: str, local: str | None) -> int:
-        return self.kernel.symbol(self.stream, attribute, uri, local)
+    version: int
+    witness: _kernel.Witness
 
 
 class Blocks:
-    """The blocks of all queries, in a kernel; equal ones are one."""
+    """The blocks of all queries, in the kernel that reads messages; equal ones are one.
 
-    def __init__(self, kernel: _kernel.Correlator) -> None:
-        self.kernel = kernel
+    That is the kernel of ``engine``, which reads a message once for all kinds of subscriptions, or one of their own.
+    """
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self._engine = engine
+        self._own = _kernel.Engine() if engine is None else None
+        self._lock = RLock() if engine is None else engine.attach(self._enter)
+        self.version = 0
+        """Changes with every change of blocks or joined columns."""
+        self._codes = StepCodes(self.kernel)
+        self._next = 0
         self._numbers: dict[Key, int] = {}
-        self._written: dict[int, tuple[Key, list[Block]]] = {}
+        self._written: dict[int, tuple[Key, Block, list[Block]]] = {}
         # by block as it is written
         self._known: dict[Block, tuple[int, tuple[int, ...]]] = {}
-        self._streams: dict[str, tuple[int, StepCodes]] = {}
+        self._streams: dict[str, int] = {}
+        # a column is a path from the document, in a stream
+        self._columns: dict[tuple[int, Twig], int] = {}
+        self._joined: set[int] = set()
         self._routes: dict[tuple[str, bool], int] = {}
 
-    def add(self, block: Block) -> tuple[int, tuple[int, ...]]:
-        """The block's number, and those of its variables in the kernel. Raises NotEncodable."""
+    @property
+    def kernel(self) -> _kernel.Engine:
+        """The kernel that reads messages. That of an engine may be replaced by another."""
+        return self._own if self._engine is None else self._engine.kernel  # type: ignore[return-value]
+
+    def add(self, block: Block, window: _kernel.Correlator) -> tuple[int, tuple[int, ...]]:
+        """Return the block's number, and those of its variables in the kernel. Raises NotEncodable."""
         if block in self._known:
             return self._known[block]
         ordered, places = in_order(block)
         key = key_of(ordered)
-        number = self._numbers.get(key)
-        if number is None:
-            stream, codes = self._stream(block.stream)
-            e = encoded(ordered, codes.__getitem__)
-            number = self.kernel.add_block(stream, e.program, e.constants, e.paths, e.parents)
-            self._numbers[key], self._written[number] = number, (key, [])
-        self._written[number][1].append(block)
-        self._known[block] = number, places
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._next
+                self._put(number, ordered, self.kernel, self._codes)
+                window.add_block(number, ordered.parents, self.columns_of(ordered))
+                self._next += 1
+                self._numbers[key], self._written[number] = number, (key, ordered, [])
+                self.version += 1
+            self._written[number][2].append(block)
+            self._known[block] = number, places
         return number, places
 
-    def remove(self, number: int) -> None:
-        self.kernel.remove_block(number)
-        key, blocks = self._written.pop(number)
+    def _put(self, number: int, ordered: Block, kernel: _kernel.Engine, codes: StepCodes) -> None:
+        e = encoded(ordered, codes.__getitem__)
+        stream = self._stream(ordered.stream)
+        columns = self.columns_of(ordered)
+        kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns)
+
+    def _enter(self, kernel: _kernel.Engine) -> None:
+        """Put all blocks into a kernel that takes the place of the engine's."""
+        self._codes = StepCodes(kernel)
+        for number, (_, ordered, _) in self._written.items():
+            self._put(number, ordered, kernel, self._codes)
+        kernel.join_on(sorted(self._joined))
+
+    def columns_of(self, ordered: Block) -> list[int]:
+        """Return the columns of a block's variables."""
+        stream = self._stream(ordered.stream)
+        return [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
+
+    def join_on(self, block: int, variable: int) -> None:
+        """Have the values of a variable compared from now on."""
+        column = self.columns_of(self._written[block][1])[variable]
+        if column not in self._joined:
+            with self._lock:
+                self._joined.add(column)
+                self.kernel.join_on([column])
+                self.version += 1
+
+    def remove(self, number: int, window: _kernel.Correlator) -> None:
+        window.remove_block(number)
+        with self._lock:
+            self.kernel.remove_block(number)
+            key, _, blocks = self._written.pop(number)
+            self.version += 1
         del self._numbers[key]
         for block in blocks:
             del self._known[block]
 
-    def _stream(self, name: str) -> tuple[int, StepCodes]:
-        if name not in self._streams:
-            number = self.kernel.add_stream()
-            self._streams[name] = number, StepCodes(_Symbols(self.kernel, number))
-        return self._streams[name]
+    def _stream(self, name: str) -> int:
+        return self._streams.setdefault(name, len(self._streams))
 
     def streams(self, name: str, derived: bool) -> list[int]:
         """The kernel's streams that a message is for: the one it is on, and that of blocks which name none."""
         names = (name,) if derived else ("", name) if name else ("",)
-        return [self._streams[one][0] for one in names if one in self._streams]
+        return [self._streams[one] for one in names if one in self._streams]
 
     def route(self, name: str, derived: bool) -> int:
         """A number for where a message came from."""
@@ -122,17 +173,22 @@ class Default:
     """Subscriptions by their numbers."""
 
     def __init__(
-        self, *, lateness: int | None = None, max_bytes: int = MAX_BYTES, limits: Limits | None = None
+        self,
+        *,
+        lateness: int | None = None,
+        max_bytes: int = MAX_BYTES,
+        limits: Limits | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.kernel = _kernel.Correlator()
         self.kernel.configure(lateness, max_bytes)
-        self.blocks = Blocks(self.kernel)
+        self.blocks = Blocks(engine)
         self._limits = (limits or Limits()).of_kernel()
         self._warned = 0
 
     def add(self, number: int, correlation: Correlation) -> None:
         try:
-            blocks = [self.blocks.add(block) for block in correlation.blocks]
+            blocks = [self.blocks.add(block, self.kernel) for block in correlation.blocks]
         except NotEncodable:
             hint = "name a namespace: {uri}name instead of *:name"
             raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
@@ -140,30 +196,32 @@ class Default:
         def place(ref: Ref) -> tuple[int, int]:
             return ref.block, blocks[ref.block][1][ref.variable]
 
+        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
+        for left, _, right in compared:
+            for block, variable in (left, right):
+                self.blocks.join_on(blocks[block][0], variable)
         self.kernel.subscribe(
             number,
             [block for block, _ in blocks],
             [link.kind == FOLLOWED for link in correlation.links],
             [link.window for link in correlation.links],
-            sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates}),
+            compared,
             [place(ref) for ref in correlation.shown],
         )
 
     def remove(self, number: int) -> None:
         for block in self.kernel.unsubscribe(number):
-            self.blocks.remove(block)
+            self.blocks.remove(block, self.kernel)
 
     def push(
-        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes
+        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes, seen: Seen | None = None
     ) -> tuple[bool, list[Found], list[Cut]]:
         """Take a message in; return whether it was in time, what it completes, and who does not get all of that.
-        Raises MessageError."""
+        ``seen`` is what was seen of it if it has been read already. Raises MessageError."""
         route = self.blocks.route(stream, derived)
-        taken, found, labels, texts, cuts, error = self.kernel.push(
-            self.blocks.streams(stream, derived), route, time, label, xml, self._limits
-        )
-        if error is not None:
-            raise _refusal(*error)
+        witness = self._read(stream, derived, time, xml) if seen is None or self.is_stale(seen) else seen.witness
+        taken, found, labels, texts, cuts, error = self.kernel.push(witness, route, time, label, xml, self._limits)
+        raise_if(error)
         if not found:
             return taken, [], cuts
         kept = [Kept(label, text) for label, text in zip(labels, texts, strict=True)]
@@ -174,6 +232,18 @@ class Default:
         ]
         return taken, results, cuts
 
+    def _read(self, stream: str, derived: bool, time: int, xml: bytes) -> _kernel.Witness:
+        if self.kernel.is_late(time):
+            return _kernel.Witness()
+        streams = self.blocks.streams(stream, derived)
+        witness, error = self.blocks.kernel.witness_one(xml, streams, self._limits)
+        raise_if(error)
+        return witness
+
+    def is_stale(self, seen: Seen) -> bool:
+        """Return whether blocks have changed since a message was read."""
+        return seen.version != self.blocks.version
+
     def push_many(
         self, streams: list[str], times: list[int], labels: list[bytes], xml: list[bytes]
     ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
@@ -183,7 +253,7 @@ class Default:
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
         start, most = 0, self._limits["max_message_results"]
         while start < len(xml):
-            pushed = self.kernel.push_column(by_route, routes, *columns, self._limits, start, most)
+            pushed = self.kernel.push_column(self.blocks.kernel, by_route, routes, *columns, self._limits, start, most)
             rows, found, names = map(pa.array, pushed[:3])
             kept = [Kept(*one) for one in zip(names.to_pylist(), pushed[3], strict=True)]
             for row, in_time, results, cuts, refusal in _rows(rows, found, kept, pushed[4]):
@@ -224,7 +294,7 @@ class Default:
         for batch in saved.combine_chunks().to_batches():
             streams, routes = self.columns(batch.column("stream").to_pylist(), batch.column("derived").to_pylist())
             time, label, xml = (batch.column(name) for name in ("time", "label", "xml"))
-            self.kernel.restore(streams, routes, time, label, xml, self._limits)
+            self.kernel.restore(self.blocks.kernel, streams, routes, time, label, xml, self._limits)
 
     def reach(self, newest: int | None) -> None:
         """Time has come this far, whatever messages are there."""
@@ -260,14 +330,8 @@ def _rows(
     told.update(pc.indices_nonzero(errors.is_valid()).to_pylist())
     for row in sorted(told):
         error = errors[row].as_py()
-        refusal = None if error is None else _refusal(**error)
+        refusal = None if error is None else MessageError(error.pop("code"), error.pop("text"), **error)
         yield row, not late[row].as_py(), results.get(row, []), cut.get(row, []), refusal
-
-
-def _refusal(code: str, text: str, line: int, column: int, offset: int) -> MessageError:
-    if code == "too-much-to-transform":  # the kernel's word: blocks are matched as transforms are
-        code, text = TOO_MUCH, "the message gives correlations more work than a message may"
-    return MessageError(code, text, line=line, column=column, offset=offset)
 
 
 def warn_of_eviction(count: int, subscription: object, max_bytes: int) -> None:

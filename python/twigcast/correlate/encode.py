@@ -16,12 +16,11 @@ Key = tuple[str, tuple[tuple[int | None, Twig], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What ``Correlator.add_block`` of the kernel takes."""
+    """What ``Engine.add_block`` of the kernel takes."""
 
     program: list[int]
     constants: list[str | float]
     paths: list[int]
-    parents: list[int]
 
 
 def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
@@ -56,9 +55,13 @@ def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
     # The document has no step to hang conditions on.
     conditions = () if root.nodes else tuple(Exists(whole[child]) for child in block.children(0))
     program, constants = slotted(And((Exists(root), And(conditions), Or(tuple(map(Exists, others))))))
-    paths = Or(tuple(Exists(_from_document(block, at)) for at in range(len(block.variables))))
-    parents = [one.parent or 0 for one in block.variables]
-    return Encoded(encode(program, code), constants, encode(paths, code), parents)
+    paths = Or(tuple(map(Exists, paths_of(block))))
+    return Encoded(encode(program, code), constants, encode(paths, code))
+
+
+def paths_of(block: Block) -> list[Twig]:
+    """Return the paths from the document to the variables of a block, without what else is asked of these."""
+    return [_from_document(block, at) for at in range(len(block.variables))]
 
 
 def _twig(block: Block, at: int) -> Twig:

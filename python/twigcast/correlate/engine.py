@@ -11,9 +11,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, warn_of_eviction
+from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, Seen, warn_of_eviction
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Payloads, Results, Sources, label_of
@@ -25,6 +25,9 @@ from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
+
+if TYPE_CHECKING:
+    from twigcast.engine import Engine
 
 PUBLISHED = "published-unreadable"
 """The code of the failure of a correlation that publishes a message which cannot be read."""
@@ -39,7 +42,7 @@ class Backend(Protocol):
     def add(self, number: int, correlation: Correlation) -> None: ...
     def remove(self, number: int) -> None: ...
     def push(
-        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes
+        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes, seen: Seen | None = None
     ) -> tuple[bool, list[Found], list[Cut]]: ...
     def too_much(self) -> tuple[int, int] | None: ...
     def stats(self) -> dict[str, Any]: ...
@@ -61,6 +64,7 @@ class Correlations:
 
     ``lateness`` is how much older than the newest message one may be; by default as much as the longest window.
     ``max_bytes`` bounds what is kept of messages: beyond it the oldest go before their time, with a warning.
+    With an ``engine``, its kernel reads the messages for correlations, too: see ``asked_of``.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Correlations:
         lateness: int | None = None,
         max_bytes: int = MAX_BYTES,
         limits: Limits | None = None,
+        engine: Engine | None = None,
     ) -> None:
         if lateness is not None and lateness < 0:
             raise OptionError("bad-lateness", "lateness must not be negative")
@@ -80,6 +85,7 @@ class Correlations:
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
+        self._engine = engine
         self.backend = self._make_backend(lateness)
         self.on_eviction: Callable[[int, SubscriptionId | None, int], None] = warn_of_eviction
         """Called with how many messages were forgotten, who has the longest window, and ``max_bytes``."""
@@ -94,7 +100,7 @@ class Correlations:
         refuse_if_forked_in_use(self, "_lock")
 
     def _make_backend(self, lateness: int | None) -> Backend:
-        return Default(lateness=lateness, max_bytes=self.max_bytes, limits=self.limits)
+        return Default(lateness=lateness, max_bytes=self.max_bytes, limits=self.limits, engine=self._engine)
 
     def __len__(self) -> int:
         return len(self._of)
@@ -141,9 +147,19 @@ class Correlations:
                 self._published -= Counter([correlation.publish])
             self._read -= Counter(correlation.streams)
 
-    def publish(self, xml: bytes, *, id: MessageId, time: int, stream: str = "") -> Outcome:
+    def asked_of(self, stream: str) -> tuple[int, list[int]]:
+        """Return what ``Engine.process`` is to look for in a message on a stream: the version of the blocks and the
+        numbers of the streams that they read."""
+        with self._lock:
+            if not isinstance(self.backend, Default):
+                return 0, []
+            blocks = self.backend.blocks
+            return blocks.version, blocks.streams(self._stream(stream), False)
+
+    def publish(self, xml: bytes, *, id: MessageId, time: int, stream: str = "", seen: Seen | None = None) -> Outcome:
         """Takes a message in. Raises MessageError if it cannot be read. Without a stream it is on the one that
-        correlations read, if they name but one; else it is for those blocks that name none."""
+        correlations read, if they name but one; else it is for those blocks that name none. ``seen`` is what
+        ``Engine.process`` found in it, if it has been read."""
         if stream in self._published:
             hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
             raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
@@ -151,7 +167,7 @@ class Correlations:
             results = Results(id, self.limits, self._payloads)
             derived: list[Derived] = []
             failures: list[Failure] = []
-            taken, found, cuts = self.backend.push(self._stream(stream), False, time, label_of(id, time), xml)
+            taken, found, cuts = self.backend.push(self._stream(stream), False, time, label_of(id, time), xml, seen)
             pending = deque(results.add(found, cuts, self._ids, self._of))
             while pending:
                 one = pending.popleft()

@@ -5,7 +5,7 @@
 
 use super::query::{Comparison, Place, Query};
 use super::state::State;
-use super::witness::Block;
+use super::witness::Variable;
 use super::{BlockIx, ColumnIx, Slot, Time, NO_VALUE};
 use crate::shapes::program::Op;
 
@@ -18,7 +18,7 @@ pub struct Chain<'a, B> {
     pub block: B,
 }
 
-impl<'a, B: Fn(BlockIx) -> &'a Block> Chain<'_, B> {
+impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
     /// All combinations that have these two messages in their places, as slots by block. False if there were too many.
     pub fn complete(&self, one: (u32, Slot), other: (u32, Slot), out: &mut Vec<Box<[Slot]>>) -> bool {
         let mut chosen: Vec<Option<Slot>> = vec![None; self.query.body.blocks.len()];
@@ -61,7 +61,7 @@ impl<'a, B: Fn(BlockIx) -> &'a Block> Chain<'_, B> {
     }
 
     fn column(&self, place: Place) -> ColumnIx {
-        (self.block)(self.query.body.blocks[place.block as usize]).variables[place.variable as usize].column
+        (self.block)(self.query.body.blocks[place.block as usize])[place.variable as usize].column
     }
 
     fn candidates(&self, block: usize, chosen: &[Option<Slot>]) -> Vec<Slot> {

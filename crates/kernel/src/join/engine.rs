@@ -7,11 +7,10 @@ use super::query::{Body, Place, Query, Subscriber, Tie};
 use super::results::{Found, Gathered, Results};
 use super::solve::Plan;
 use super::state::{keys_of, Doc, State};
-use super::witness::{Block, Stream, Variable, Witness};
-use super::{BlockIx, ColumnIx, QueryIx, Slot, Time};
-use crate::shapes::nodes::NodeIx;
+use super::witness::{Cell, Variable, Witness};
+use super::{BlockIx, ColumnIx, QueryIx, Slot, Time, NO_VALUE};
 use crate::shapes::program::Op;
-use crate::xml::{Limits, XmlError};
+use crate::xml::Limits;
 use hashbrown::HashMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,17 +52,12 @@ pub struct Input<'a> {
 /// Room for pairs of a query and a message that is kept from one message to the next.
 const MOST_KEPT: usize = 1 << 16;
 
-/// Nodes with their string-values.
-pub type Values = Vec<(NodeIx, Vec<u8>)>;
-
 #[derive(Default)]
 pub struct Correlator {
     pub settings: Settings,
     pub counts: Counts,
-    streams: Vec<Stream>,
-    columns: HashMap<(u32, u32), ColumnIx>,
-    stream_of: Vec<u32>,
-    blocks: Vec<Option<Block>>,
+    /// By block its variables.
+    blocks: Vec<Option<Box<[Variable]>>>,
     /// By block: queries of it alone, and how many others there are.
     alone: Vec<Vec<QueryIx>>,
     users: Vec<u32>,
@@ -77,21 +71,10 @@ pub struct Correlator {
     newest: Option<Time>,
     /// How far apart messages of a result can be, over all queries.
     span: Time,
-    witness: Witness,
     hits: Vec<(Entry, Slot)>,
 }
 
 impl Correlator {
-    /// A new stream.
-    pub fn add_stream(&mut self) -> u32 {
-        self.streams.push(Stream::default());
-        self.streams.len() as u32 - 1
-    }
-
-    pub fn stream_mut(&mut self, stream: u32) -> Option<&mut Stream> {
-        self.streams.get_mut(stream as usize)
-    }
-
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -100,52 +83,26 @@ impl Correlator {
         self.ids.len()
     }
 
-    /// A block: the program of its root, with the paths from parents to the other variables as what it returns, the
-    /// paths from the document to all of them, and each one's parent.
-    pub fn add_block(
-        &mut self,
-        stream: u32,
-        words: &[u32],
-        row: &[f64],
-        paths: &[u32],
-        parents: &[u32],
-    ) -> Result<BlockIx, &'static str> {
-        let rising = parents.first() == Some(&0) && parents.iter().enumerate().skip(1).all(|(i, &p)| (p as usize) < i);
-        if !rising {
-            return Err("the variables of a block come after their parents");
-        }
-        let id = self.blocks.len() as BlockIx;
-        let (columns, stream_of) = (&mut self.columns, &mut self.stream_of);
-        let column = |bind: u32| {
-            *columns.entry((stream, bind)).or_insert_with(|| {
-                stream_of.push(stream);
-                stream_of.len() as ColumnIx - 1
-            })
-        };
-        let of = self.streams.get_mut(stream as usize).ok_or("no such stream")?;
-        let found = of.add(id, words, row, paths, column)?;
-        if found.len() != parents.len() {
-            of.remove(id);
-            return Err("a path for each variable");
-        }
-        let variables = parents.iter().zip(found).map(|(&parent, column)| Variable { parent, column }).collect();
-        self.blocks.push(Some(Block { stream, variables }));
-        self.alone.push(vec![]);
-        self.users.push(0);
-        Ok(id)
+    /// A block under a number that none had before, with its variables.
+    pub fn add_block(&mut self, id: BlockIx, variables: Vec<Variable>) {
+        let bound = self.blocks.len().max(id as usize + 1);
+        self.blocks.resize_with(bound, || None);
+        self.alone.resize_with(bound, Vec::new);
+        self.users.resize(bound, 0);
+        self.blocks[id as usize] = Some(variables.into());
     }
 
     /// Takes a block out that no query uses.
     pub fn remove_block(&mut self, id: BlockIx) -> Result<(), &'static str> {
-        let used = |b: &usize| self.users[*b] == 0 && self.alone[*b].is_empty();
-        let at = Some(id as usize).filter(|b| *b < self.blocks.len() && used(b)).ok_or("a block in use")?;
-        if let Some(block) = self.blocks[at].take() {
-            self.streams[block.stream as usize].remove(id);
+        let at = id as usize;
+        if at >= self.blocks.len() || self.users[at] > 0 || !self.alone[at].is_empty() {
+            return Err("a block in use");
         }
+        self.blocks[at] = None;
         Ok(())
     }
 
-    fn block(&self, id: BlockIx) -> &Block {
+    fn block(&self, id: BlockIx) -> &[Variable] {
         self.blocks[id as usize].as_ref().expect("a block in use")
     }
 
@@ -177,7 +134,7 @@ impl Correlator {
         }
         let inside = |p: &Place| {
             let block = body.blocks.get(p.block as usize);
-            block.is_some_and(|&b| (p.variable as usize) < self.block(b).variables.len())
+            block.is_some_and(|&b| (p.variable as usize) < self.block(b).len())
         };
         let compared = body.comparisons.iter().all(|c| inside(&c.left) && inside(&c.right));
         if !compared || !body.shown.iter().all(inside) {
@@ -187,17 +144,11 @@ impl Correlator {
     }
 
     fn column(&self, body: &Body, place: Place) -> ColumnIx {
-        self.block(body.blocks[place.block as usize]).variables[place.variable as usize].column
+        self.block(body.blocks[place.block as usize])[place.variable as usize].column
     }
 
     fn add_query(&mut self, body: Body) -> QueryIx {
         let id = self.queries.len() as QueryIx;
-        for c in &body.comparisons {
-            for place in [c.left, c.right] {
-                let column = self.column(&body, place);
-                self.streams[self.stream_of[column as usize] as usize].join_on(column);
-            }
-        }
         for role in body.roles(|p| self.column(&body, p)) {
             let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
             match role.order {
@@ -286,42 +237,33 @@ impl Correlator {
         time < self.watermark()
     }
 
-    /// Takes a message in on some streams and appends what it completes. False if it was late.
-    pub fn push(
-        &mut self,
-        streams: &[u32],
-        input: Input<'_>,
-        limits: &Limits,
-        out: &mut Results,
-    ) -> Result<bool, XmlError> {
+    /// Takes a message in as joins see it, and appends what it completes. False if it was late.
+    pub fn push(&mut self, input: Input<'_>, witness: &Witness, limits: &Limits, out: &mut Results) -> bool {
         if self.is_late(input.time) {
             self.counts.late += 1;
-            return Ok(false);
+            return false;
         }
-        let stored = self.store(streams, input, limits)?;
         self.counts.messages += 1;
-        let Some(slot) = stored else {
-            self.advance(input.time);
-            return Ok(true);
-        };
-        let mut gathered = Gathered::new(limits);
-        self.gather(slot, limits, &mut gathered);
-        if gathered.is_full() {
-            gathered.begin_again();
-            self.gather_in_order(slot, limits, &mut gathered);
+        if let Some(slot) = self.store(input, witness) {
+            let mut gathered = Gathered::new(limits);
+            self.gather(slot, &mut gathered);
+            if gathered.is_full() {
+                gathered.begin_again();
+                self.gather_in_order(slot, &mut gathered);
+            }
+            let (found, cuts) = gathered.finish();
+            for one in &found {
+                out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
+            }
+            out.cuts.extend(cuts);
+            self.keep(slot);
         }
-        let (found, cuts) = gathered.finish();
-        for one in &found {
-            out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
-        }
-        out.cuts.extend(cuts);
-        self.keep(slot);
         self.advance(input.time);
-        Ok(true)
+        true
     }
 
     /// Finds what a message completes, until that is too much.
-    fn gather(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+    fn gather(&mut self, slot: Slot, out: &mut Gathered) {
         if self.is_kept(slot) {
             let mut hits = std::mem::take(&mut self.hits);
             hits.clear();
@@ -332,71 +274,43 @@ impl Correlator {
                 if out.is_full() {
                     break;
                 }
-                self.meet(entry, slot, other, limits, out);
+                self.meet(entry, slot, other, out);
             }
             hits.clear();
             hits.shrink_to(MOST_KEPT);
             self.hits = hits;
         }
-        self.gather_alone(slot, limits, out);
+        self.gather_alone(slot, out);
     }
 
     /// The same with one stored message after another, in the order of their arrival.
-    fn gather_in_order(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+    fn gather_in_order(&mut self, slot: Slot, out: &mut Gathered) {
         if self.is_kept(slot) {
             let (index, mut probe) = (std::mem::take(&mut self.index), std::mem::take(&mut self.probe));
             let mut state = std::mem::take(&mut self.state);
             probe.run_in_order(&mut state, &index, slot, |state, hits| {
                 std::mem::swap(&mut self.state, state);
                 for &(entry, other) in hits {
-                    self.meet(entry, slot, other, limits, out);
+                    self.meet(entry, slot, other, out);
                 }
                 std::mem::swap(&mut self.state, state);
             });
             (self.index, self.probe, self.state) = (index, probe, state);
         }
-        self.gather_alone(slot, limits, out);
+        self.gather_alone(slot, out);
     }
 
     /// Finds the results of queries of one block.
-    fn gather_alone(&mut self, slot: Slot, limits: &Limits, out: &mut Gathered) {
+    fn gather_alone(&mut self, slot: Slot, out: &mut Gathered) {
         let blocks = self.state.get(slot).blocks.clone();
         for &block in blocks.iter() {
             for i in 0..self.alone[block as usize].len() {
                 if out.is_full() {
                     return;
                 }
-                self.give(self.alone[block as usize][i], &[slot], limits, out);
+                self.give(self.alone[block as usize][i], &[slot], out);
             }
         }
-    }
-
-    /// What a message binds, without keeping it: (block, variable, node of its parent, node), the root's with itself; and
-    /// the values of these nodes.
-    pub fn witnesses(
-        &mut self,
-        streams: &[u32],
-        xml: &[u8],
-        limits: &Limits,
-    ) -> Result<(Vec<[u32; 4]>, Values), XmlError> {
-        let (mut bound, mut values) = (vec![], vec![]);
-        for &s in streams {
-            let Some(stream) = self.streams.get_mut(s as usize) else { continue };
-            for (block, bindings) in stream.bindings(xml, limits, &self.blocks)? {
-                bound.extend(bindings.roots.iter().map(|&n| [block, 0, n, n]));
-                for (i, edges) in bindings.edges.iter().enumerate() {
-                    bound.extend(edges.iter().map(|&(parent, node)| [block, i as u32 + 1, parent, node]));
-                }
-            }
-            let mut nodes: Vec<NodeIx> = bound.iter().flat_map(|r: &[u32; 4]| [r[2], r[3]]).collect();
-            nodes.sort_unstable();
-            nodes.dedup();
-            let texts = stream.values(xml, limits, &nodes)?;
-            values.extend(nodes.into_iter().zip(texts));
-        }
-        values.sort_unstable();
-        values.dedup();
-        Ok((bound, values))
     }
 
     /// Time has come this far: nothing older than the watermark is taken from now on.
@@ -415,36 +329,28 @@ impl Correlator {
     }
 
     /// Takes a message in without asking what it completes: for a state that is restored.
-    pub fn restore(&mut self, streams: &[u32], input: Input<'_>, limits: &Limits) -> Result<(), XmlError> {
-        if let Some(slot) = self.store(streams, input, limits)? {
+    pub fn restore(&mut self, input: Input<'_>, witness: &Witness) {
+        if let Some(slot) = self.store(input, witness) {
             self.keep(slot);
         }
         self.advance(input.time);
-        Ok(())
     }
 
-    fn store(&mut self, streams: &[u32], input: Input<'_>, limits: &Limits) -> Result<Option<Slot>, XmlError> {
+    /// Stores a message, not yet to be found, if it matches a block.
+    fn store(&mut self, input: Input<'_>, witness: &Witness) -> Option<Slot> {
         let number = self.arrived;
         self.arrived += 1;
-        let (mut blocks, mut cells) = (vec![], vec![]);
-        for &s in streams {
-            let Some(of) = self.streams.get_mut(s as usize).filter(|s| !s.set.is_empty()) else { continue };
-            if let Err(error) = of.witness(input.xml, limits, &mut self.state.values, &mut self.witness) {
-                cells.iter().chain(&self.witness.cells).for_each(|c: &super::witness::Cell| {
-                    if c.value != super::NO_VALUE {
-                        self.state.values.release(c.value);
-                    }
-                });
-                return Err(error);
-            }
-            blocks.append(&mut self.witness.blocks);
-            cells.append(&mut self.witness.cells);
-        }
+        let known = |&b: &BlockIx| self.blocks.get(b as usize).is_some_and(|b| b.is_some());
+        let blocks: Vec<BlockIx> = witness.blocks.iter().copied().filter(known).collect();
         if blocks.is_empty() {
-            return Ok(None);
+            return None;
         }
-        blocks.sort_unstable();
-        cells.sort_unstable();
+        let values = &mut self.state.values;
+        let mut acquire = |cell: &Cell| match cell.value {
+            NO_VALUE => *cell,
+            value => Cell { value: values.acquire(witness.values.get(value)), ..*cell },
+        };
+        let cells: Box<[Cell]> = witness.cells.iter().map(&mut acquire).collect();
         let doc = Doc {
             number,
             time: input.time,
@@ -453,10 +359,10 @@ impl Correlator {
             xml: input.xml.into(),
             blocks: self.state.block_set(&blocks),
             keys: keys_of(&cells),
-            cells: cells.into(),
-            bindings: None,
+            cells,
+            bindings: witness.bindings.clone().into(),
         };
-        Ok(Some(self.state.put(doc)))
+        Some(self.state.put(doc))
     }
 
     /// Can a later message join with it?
@@ -484,11 +390,11 @@ impl Correlator {
     }
 
     /// A new message may play a part with a stored one.
-    fn meet(&mut self, entry: Entry, new: Slot, stored: Slot, limits: &Limits, out: &mut Gathered) {
+    fn meet(&mut self, entry: Entry, new: Slot, stored: Slot, out: &mut Gathered) {
         let Some(query) = &self.queries[entry.query as usize] else { return };
         if query.body.blocks.len() == 2 {
             let slots = if entry.new == 1 { [stored, new] } else { [new, stored] };
-            self.give(entry.query, &slots, limits, out);
+            self.give(entry.query, &slots, out);
             return;
         }
         let asking = out.still_asking(query.subscribers.iter().map(|s| s.number));
@@ -505,12 +411,12 @@ impl Correlator {
             if out.is_full() {
                 return;
             }
-            self.give(entry.query, &slots, limits, out);
+            self.give(entry.query, &slots, out);
         }
     }
 
     /// Gathers the results of a query for messages, as far as some subscriber's window has them all.
-    fn give(&mut self, id: QueryIx, slots: &[Slot], limits: &Limits, out: &mut Gathered) {
+    fn give(&mut self, id: QueryIx, slots: &[Slot], out: &mut Gathered) {
         let Some(query) = &self.queries[id as usize] else { return };
         let times: Vec<Time> = slots.iter().map(|&s| self.state.get(s).time).collect();
         let Some(gap) = query.gap(&times).filter(|&gap| gap <= query.widest()) else { return };
@@ -520,15 +426,15 @@ impl Correlator {
         if asking.is_empty() {
             return;
         }
-        for (i, &slot) in slots.iter().enumerate() {
-            let query = self.queries[id as usize].as_ref().expect("a query in use");
+        let unbound = |(&slot, (i, &block)): (&Slot, (usize, &BlockIx))| {
             let doc = self.state.get(slot);
-            let unknown = doc.bindings.is_none() && query.plan.needs_bindings(i as u32, doc);
-            if unknown && !self.bind(slot, limits) {
-                out.unfinished(&asking);
-            }
+            query.plan.needs_bindings(i as u32, doc) && doc.bindings_of(block).is_none()
+        };
+        if slots.iter().zip(query.body.blocks.iter().enumerate()).any(unbound) {
+            self.counts.cut += 1; // the message had more of them than it may
+            out.unfinished(&asking);
+            return;
         }
-        let query = self.queries[id as usize].as_ref().expect("a query in use");
         let docs: Vec<&Doc> = slots.iter().map(|&s| self.state.get(s)).collect();
         let numbers: Box<[u64]> = docs.iter().map(|d| d.number).collect();
         let all = query.plan.solve(&query.body, &docs, &self.state.values, |nodes| {
@@ -539,29 +445,5 @@ impl Correlator {
             self.counts.cut += 1;
             out.unfinished(&asking);
         }
-    }
-
-    /// Makes the bindings of a stored message. False if some could not be made.
-    fn bind(&mut self, slot: Slot, limits: &Limits) -> bool {
-        let doc = self.state.get(slot);
-        let mut streams: Vec<u32> =
-            doc.blocks.iter().filter_map(|&b| Some(self.blocks[b as usize].as_ref()?.stream)).collect();
-        streams.sort_unstable();
-        streams.dedup();
-        let mut all = vec![];
-        let mut done = true;
-        for stream in streams {
-            // the message was read before with the same limits; but blocks may have come since
-            match self.streams[stream as usize].bindings(&doc.xml, limits, &self.blocks) {
-                Ok(found) => all.extend(found),
-                Err(_) => {
-                    self.counts.cut += 1;
-                    done = false;
-                }
-            }
-        }
-        all.sort_by_key(|b| b.0);
-        self.state.set_bindings(slot, all.into());
-        done
     }
 }

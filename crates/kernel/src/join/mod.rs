@@ -1,8 +1,8 @@
 //! Joins across messages: standing queries over several tree patterns (*blocks*), tied by comparisons of the values that
 //! their variables are bound to and by windows of time (MMQJP).
 //!
-//! Stage 1 ([`witness`]): all blocks of a stream are matched at once by the engine that serves transforms. What is kept
-//! of a message is which blocks it matches and the nodes and values of *columns*: a column is the linear path from the
+//! Stage 1 ([`witness`]): the blocks of all streams are one set of patterns of the engine, matched at once as transforms are
+//! and on the same table of nodes as filters. What is kept of a message is which blocks it matches and the nodes and values of *columns*: a column is the linear path from the
 //! document to a variable, whatever the block, so a value is stored once however many queries join on it.
 //!
 //! Stage 2: [`state`] finds earlier messages by (column, value) in the order of time; [`index`] finds the queries of a
@@ -29,6 +29,7 @@ pub(crate) mod witness;
 pub use engine::{Correlator, Input, Settings};
 pub use query::{Body, Comparison, Place, Tie};
 pub use results::Results;
+pub use witness::{Blocks, Spec, Variable, Witness};
 
 /// Event time, in whatever unit the caller has.
 pub type Time = i64;

@@ -7,7 +7,7 @@
 use super::query::{Body, Place};
 use super::state::Doc;
 use super::values::Values;
-use super::witness::{Block, Variable};
+use super::witness::Variable;
 use super::{BlockIx, ValueIx};
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::Op;
@@ -34,10 +34,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new<'a>(body: &Body, block: impl Fn(BlockIx) -> &'a Block) -> Plan {
+    pub fn new<'a>(body: &Body, block: impl Fn(BlockIx) -> &'a [Variable]) -> Plan {
         let mut steps: Vec<Step> = vec![];
         let mut add = |place: Place| {
-            let variables = &block(body.blocks[place.block as usize]).variables;
+            let variables = block(body.blocks[place.block as usize]);
             let mut line = vec![place.variable];
             while variables[line[line.len() - 1] as usize].parent != line[line.len() - 1] {
                 line.push(variables[line[line.len() - 1] as usize].parent);

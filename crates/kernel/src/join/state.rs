@@ -24,8 +24,8 @@ pub struct Doc {
     pub cells: Box<[Cell]>,
     /// What it can be found by, ascending, each once.
     pub keys: Box<[(ValueIx, ColumnIx)]>,
-    /// The bindings of its blocks, made when first asked for.
-    pub bindings: Option<Box<[(BlockIx, Bindings)]>>,
+    /// By block the bindings, where there is a choice in binding its variables.
+    pub bindings: Box<[(BlockIx, Bindings)]>,
 }
 
 impl Doc {
@@ -45,15 +45,14 @@ impl Doc {
     }
 
     pub fn bindings_of(&self, block: BlockIx) -> Option<&Bindings> {
-        let all = self.bindings.as_ref()?;
-        all.binary_search_by_key(&block, |b| b.0).ok().map(|at| &all[at].1)
+        self.bindings.binary_search_by_key(&block, |b| b.0).ok().map(|at| &self.bindings[at].1)
     }
 
     fn bytes(&self) -> usize {
         let of = |b: &(BlockIx, Bindings)| {
             64 + 4 * b.1.roots.len() + b.1.edges.iter().map(|e| 24 + 8 * e.len()).sum::<usize>()
         };
-        let bindings: usize = self.bindings.iter().flatten().map(of).sum();
+        let bindings: usize = self.bindings.iter().map(of).sum();
         let text = self.label.len() + self.xml.len();
         OVERHEAD + text + self.cells.len() * 12 + self.keys.len() * (8 + POSTING) + bindings
     }
@@ -94,14 +93,6 @@ impl State {
 
     pub fn get(&self, slot: Slot) -> &Doc {
         self.docs[slot as usize].as_ref().expect("a message in the state")
-    }
-
-    /// Keeps the bindings of a message's blocks.
-    pub fn set_bindings(&mut self, slot: Slot, bindings: Box<[(BlockIx, Bindings)]>) {
-        let doc = self.docs[slot as usize].as_mut().expect("a message in the state");
-        self.bytes -= doc.bytes();
-        doc.bindings = Some(bindings);
-        self.bytes += doc.bytes();
     }
 
     /// In the order of time.

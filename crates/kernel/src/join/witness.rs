@@ -1,16 +1,18 @@
 //! Stage 1: which blocks a message matches, and the nodes and values of the columns that joins look at.
 
-use super::values::Values;
 use super::{BlockIx, ColumnIx, ValueIx, NO_VALUE};
-use crate::document::read;
-use crate::shapes::nodes::{NodeIx, Nodes};
+use crate::names::Names;
+use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::{Pred, Program};
-use crate::tagpaths::{LinearPath, PathIx};
+use crate::shapes::search::Message;
+use crate::tagpaths::{LinearPath, TooMuch};
 use crate::transform::code::NOTHING;
 use crate::transform::run::Runner;
 use crate::transform::set::Set;
-use crate::vocabulary::Vocabulary;
-use crate::xml::{Limits, Reader, XmlError};
+use crate::xml::XmlError;
+
+/// Pairs of nodes that the bindings of one message may have. Blocks beyond that have none.
+const MAX_PAIRS: usize = 1 << 22;
 
 /// A variable of a block, parents before children; the first one is the block's root.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +20,6 @@ pub struct Variable {
     /// Place of the parent among the block's variables; that of the root is its own.
     pub parent: u32,
     pub column: ColumnIx,
-}
-
-pub struct Block {
-    pub stream: u32,
-    pub variables: Box<[Variable]>,
 }
 
 /// A node of a column.
@@ -38,8 +35,58 @@ pub struct Cell {
 pub struct Witness {
     /// The blocks that it matches, ascending.
     pub blocks: Vec<BlockIx>,
-    /// By column, then in document order.
+    /// By column, then in document order. Values are numbered as they come in `values`.
     pub cells: Vec<Cell>,
+    pub values: Texts,
+    /// The bindings of its blocks, if it leaves a choice in binding their variables.
+    pub bindings: Vec<(BlockIx, Bindings)>,
+    /// The message is more work than a message may be.
+    too_much: bool,
+}
+
+/// Texts one after the other, and where they end.
+#[derive(Default, Debug)]
+pub struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &[u8]) -> u32 {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len() as u32);
+        self.ends.len() as u32 - 1
+    }
+
+    pub fn get(&self, at: u32) -> &[u8] {
+        let from = if at == 0 { 0 } else { self.ends[at as usize - 1] };
+        &self.bytes[from as usize..self.ends[at as usize] as usize]
+    }
+}
+
+impl Witness {
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
+        self.cells.clear();
+        self.values.bytes.clear();
+        self.values.ends.clear();
+        self.bindings.clear();
+        self.too_much = false;
+    }
+
+    /// Returns why correlations cannot be tried with the message, if they cannot.
+    pub fn check(&self) -> Result<(), XmlError> {
+        if !self.too_much {
+            return Ok(());
+        }
+        Err(XmlError {
+            code: "too-much-to-correlate",
+            message: "the message gives correlations more work than a message may".into(),
+            line: 1,
+            column: 1,
+            offset: 0,
+        })
+    }
 }
 
 /// The bindings of a block, restricted to whole embeddings: the paper's R_bin.
@@ -62,58 +109,88 @@ impl Bindings {
 #[derive(Clone, Copy)]
 struct Column {
     id: ColumnIx,
+    stream: u32,
     /// Some join compares its values.
     joined: bool,
 }
 
-/// The blocks of one stream.
-#[derive(Default)]
-pub struct Stream {
-    pub vocabulary: Vocabulary,
-    pub set: Set,
-    /// By binding path the column that it is.
-    columns: Vec<Option<Column>>,
-    reader: Reader,
-    nodes: Nodes,
-    runner: Runner,
-    scratch: Vec<u8>,
+struct Block {
+    stream: u32,
+    variables: Box<[Variable]>,
 }
 
-impl Stream {
-    /// Adds a block under its number. `paths` is a program (`or` of exists) with the path from the document to each
-    /// variable; `column` numbers them.
-    pub fn add(
-        &mut self,
-        id: BlockIx,
-        words: &[u32],
-        row: &[f64],
-        paths: &[u32],
-        mut column: impl FnMut(PathIx) -> ColumnIx,
-    ) -> Result<Vec<ColumnIx>, &'static str> {
+/// What a caller knows of a block: its stream; its program with the constants of the slots, which returns the paths from
+/// parents to the variables other than the root; a program (`or` of exists) with the path from the document to each
+/// variable; and the variables.
+pub struct Spec<'a> {
+    pub stream: u32,
+    pub words: &'a [u32],
+    pub row: &'a [f64],
+    pub paths: &'a [u32],
+    pub variables: Vec<Variable>,
+}
+
+/// The blocks of all streams, one set of patterns.
+#[derive(Default)]
+pub struct Blocks {
+    set: Set,
+    blocks: Vec<Option<Block>>,
+    /// By binding path the columns that it is, one for each stream.
+    columns: Vec<Vec<Column>>,
+    /// By stream the number of its blocks.
+    counts: Vec<u32>,
+}
+
+/// What a thread needs to match blocks.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    runner: Runner,
+    value: Vec<u8>,
+}
+
+impl Blocks {
+    /// Adds a block under its number. `known` are the names, and the number of string constants, that programs may have.
+    pub fn add(&mut self, id: BlockIx, spec: Spec<'_>, known: (&Names, usize)) -> Result<(), &'static str> {
         const WRONG: &str = "not the paths of a block's variables";
-        let Pred::Or(paths) = Program::decode(paths, self.vocabulary.names_mut())?.pred else { return Err(WRONG) };
+        let Spec { stream, words, row, paths, variables } = spec;
+        let rising = variables.iter().enumerate().all(|(i, v)| v.parent < i.max(1) as u32);
+        let Pred::Or(paths) = Program::decode(paths, known.0)?.pred else { return Err(WRONG) };
+        if variables.is_empty() || !rising || paths.len() != variables.len() {
+            return Err("the variables of a block come after their parents, each with a path");
+        }
         let linear = |p: &Pred| match p {
             Pred::Exists(twig) => LinearPath::of(twig).ok_or(WRONG),
             _ => Err(WRONG),
         };
         let paths = paths.iter().map(linear).collect::<Result<Vec<_>, _>>()?;
-        self.set.add(id, (words, row), NOTHING, false, self.vocabulary.known())?;
-        let mut found = vec![];
-        for path in paths {
-            let bind = self.set.binds.acquire(path);
-            if self.columns.len() <= bind as usize {
-                self.columns.resize(bind as usize + 1, None);
+        self.set.add(id, (words, row), NOTHING, false, known)?;
+        for (path, variable) in paths.into_iter().zip(&variables) {
+            let bind = self.set.binds.acquire(path) as usize;
+            if self.columns.len() <= bind {
+                self.columns.resize_with(bind + 1, Vec::new);
             }
-            let known = &mut self.columns[bind as usize];
-            let id = known.get_or_insert_with(|| Column { id: column(bind), joined: false }).id;
-            found.push(id);
+            let same = &mut self.columns[bind];
+            if same.iter().all(|column| column.id != variable.column) {
+                same.push(Column { id: variable.column, stream, joined: false });
+            }
         }
-        Ok(found)
+        if self.blocks.len() <= id as usize {
+            self.blocks.resize_with(id as usize + 1, || None);
+        }
+        self.blocks[id as usize] = Some(Block { stream, variables: variables.into() });
+        if self.counts.len() <= stream as usize {
+            self.counts.resize(stream as usize + 1, 0);
+        }
+        self.counts[stream as usize] += 1;
+        Ok(())
     }
 
-    /// The block's columns stay: others may have them, and messages in the state do.
-    pub fn remove(&mut self, id: BlockIx) {
+    /// Takes a block out. Its columns stay: others may have them, and messages in the state do.
+    pub fn remove(&mut self, id: BlockIx) -> Result<(), &'static str> {
+        let block = self.blocks.get_mut(id as usize).and_then(Option::take).ok_or("no such block")?;
+        self.counts[block.stream as usize] -= 1;
         self.set.remove(id);
+        Ok(())
     }
 
     /// Values of the column are compared from now on.
@@ -121,86 +198,103 @@ impl Stream {
         self.columns.iter_mut().flatten().filter(|c| c.id == column).for_each(|c| c.joined = true);
     }
 
-    /// What joins see of a message. Every cell with a value holds one use of it.
-    pub fn witness(
-        &mut self,
-        xml: &[u8],
-        limits: &Limits,
-        values: &mut Values,
+    /// Whether some block reads one of the streams.
+    pub fn read(&self, streams: &[u32]) -> bool {
+        streams.iter().any(|&s| self.counts.get(s as usize).is_some_and(|&count| count > 0))
+    }
+
+    /// Evaluation needs the nodes of each symbol linked (`Nodes::link`).
+    pub(crate) fn uses_links(&self) -> bool {
+        self.set.uses_links()
+    }
+
+    /// Finds what joins see of a message that came by some streams.
+    pub(crate) fn witness(&self, streams: &[u32], message: Message<'_>, scratch: &mut Scratch, out: &mut Witness) {
+        out.clear();
+        out.too_much = self.look(streams, message, scratch, out).is_err();
+        out.blocks.sort_unstable();
+        out.cells.sort_unstable();
+        if out.cells.windows(2).any(|w| w[0].column == w[1].column) {
+            self.bind(message, &mut scratch.runner, out);
+        }
+    }
+
+    fn look(
+        &self,
+        streams: &[u32],
+        message: Message<'_>,
+        scratch: &mut Scratch,
         out: &mut Witness,
-    ) -> Result<(), XmlError> {
-        out.blocks.clear();
-        out.cells.clear();
-        let Stream { vocabulary, set, columns, reader, nodes, runner, scratch } = self;
-        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
-            let Witness { blocks: matched, cells } = out;
-            let mut cell = |column: &Column, node: NodeIx| {
-                let value = match column.joined {
-                    true => values.acquire(message.nodes.value(message.src, node, scratch)),
-                    false => NO_VALUE,
-                };
-                cells.push(Cell { column: column.id, node, value });
-            };
-            runner.run(set, message, |plan, _, _, _| matched.extend_from_slice(&set.plan(plan).subs))?;
-            if matched.is_empty() {
-                return Ok(());
-            }
-            for node in 0..message.nodes.len() as NodeIx {
-                for &bind in runner.binds_at(node) {
-                    if let Some(Some(column)) = columns.get(bind as usize) {
-                        cell(column, node);
+    ) -> Result<(), TooMuch> {
+        let Scratch { runner, value } = scratch;
+        let Witness { blocks, cells, values, .. } = out;
+        let mut matched: Vec<u32> = vec![];
+        runner.run(&self.set, message, |plan, _, _, _| {
+            for &id in &self.set.plan(plan).subs {
+                let Some(block) = self.blocks[id as usize].as_ref() else { continue };
+                if streams.contains(&block.stream) {
+                    blocks.push(id);
+                    if !matched.contains(&block.stream) {
+                        matched.push(block.stream);
                     }
                 }
             }
-            Ok(())
         })?;
-        out.blocks.sort_unstable();
-        out.cells.sort_unstable();
+        if matched.is_empty() {
+            return Ok(());
+        }
+        for node in 0..message.nodes.len() as NodeIx {
+            for &bind in runner.binds_at(node) {
+                let columns = self.columns.get(bind as usize).map_or(&[][..], |columns| columns);
+                for column in columns.iter().filter(|column| matched.contains(&column.stream)) {
+                    let value = match column.joined {
+                        true => values.push(message.nodes.value(message.src, node, value)),
+                        false => NO_VALUE,
+                    };
+                    cells.push(Cell { column: column.id, node, value });
+                }
+            }
+        }
         Ok(())
     }
 
-    /// The bindings of all blocks that the message matches.
-    pub fn bindings(
-        &mut self,
-        xml: &[u8],
-        limits: &Limits,
-        blocks: &[Option<Block>],
-    ) -> Result<Vec<(BlockIx, Bindings)>, XmlError> {
-        let Stream { vocabulary, set, reader, nodes, runner, .. } = self;
-        let mut out: Vec<(BlockIx, Bindings)> = vec![];
-        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
-            runner.run(set, message, |plan, returns, bound, lists| {
-                for &id in &set.plan(plan).subs {
-                    let Some(block) = blocks[id as usize].as_ref() else { continue };
-                    let mut found: Vec<Vec<NodeIx>> = vec![bound.to_vec()];
-                    let mut edges = vec![];
-                    for (variable, &what) in block.variables[1..].iter().zip(returns) {
-                        let mut pairs: Vec<(NodeIx, NodeIx)> = vec![];
-                        for parent in &found[variable.parent as usize] {
-                            pairs.extend(lists.get(what, parent).iter().map(|&node| (*parent, node)));
-                        }
-                        let mut nodes: Vec<NodeIx> = pairs.iter().map(|p| p.1).collect();
-                        nodes.sort_unstable();
-                        nodes.dedup();
-                        found.push(nodes);
-                        edges.push(pairs);
-                    }
-                    out.push((id, Bindings { roots: bound.to_vec(), edges }));
+    /// Makes the bindings of the blocks that have several nodes for a variable.
+    fn bind(&self, message: Message<'_>, runner: &mut Runner, out: &mut Witness) {
+        let Witness { blocks, cells, bindings, .. } = out;
+        let is_several = |column: ColumnIx| {
+            let from = cells.partition_point(|c| c.column < column);
+            cells.get(from + 1).is_some_and(|c| c.column == column)
+        };
+        let mut pairs_left = MAX_PAIRS;
+        runner.plans(&self.set, message, |plan, returns, bound, lists| {
+            for &id in &self.set.plan(plan).subs {
+                let Some(block) = self.blocks[id as usize].as_ref() else { continue };
+                let free = block.variables.iter().any(|v| is_several(v.column));
+                if !free || blocks.binary_search(&id).is_err() {
+                    continue;
                 }
-            })
-        })?;
-        out.sort_by_key(|b| b.0);
-        Ok(out)
-    }
-
-    /// The string-values of nodes of a message.
-    pub fn values(&mut self, xml: &[u8], limits: &Limits, of: &[NodeIx]) -> Result<Vec<Vec<u8>>, XmlError> {
-        let Stream { vocabulary, reader, nodes, scratch, .. } = self;
-        let mut out = vec![];
-        read(reader, nodes, vocabulary.parts(), xml, limits, |message| {
-            out = of.iter().map(|&n| message.nodes.value(message.src, n, scratch).to_vec()).collect();
-            Ok(())
-        })?;
-        Ok(out)
+                let mut found: Vec<Vec<NodeIx>> = vec![bound.to_vec()];
+                let mut edges = vec![];
+                let mut count = bound.len();
+                for (variable, &what) in block.variables[1..].iter().zip(returns) {
+                    let mut pairs: Vec<(NodeIx, NodeIx)> = vec![];
+                    for parent in &found[variable.parent as usize] {
+                        if count + pairs.len() > pairs_left {
+                            return;
+                        }
+                        pairs.extend(lists.get(what, parent).iter().map(|&node| (*parent, node)));
+                    }
+                    count += pairs.len();
+                    let mut nodes: Vec<NodeIx> = pairs.iter().map(|p| p.1).collect();
+                    nodes.sort_unstable();
+                    nodes.dedup();
+                    found.push(nodes);
+                    edges.push(pairs);
+                }
+                pairs_left = pairs_left.saturating_sub(count);
+                bindings.push((id, Bindings { roots: bound.to_vec(), edges }));
+            }
+        });
+        bindings.sort_by_key(|b| b.0);
     }
 }

@@ -137,7 +137,7 @@ impl Matcher {
         out: &mut Vec<u32>,
     ) -> Result<(), XmlError> {
         let mut scratch = vec![];
-        let read = self.drive(engine, xml, limits, Deliver::Matches, &mut scratch, Some(units));
+        let read = self.drive(engine, xml, limits, Deliver::Matches.into(), &mut scratch, Some(units));
         // a query that fails on one unit may hold on another
         let failed = &mut self.table.failed;
         failed.retain(|one| read.is_ok() && !units.seen[one.number as usize]);
@@ -255,6 +255,7 @@ impl<P: PathMatcher> UnitSink<'_, P> {
             table,
             paths: &mut **paths,
             transforms: None,
+            seen: None,
             limits,
             attributes,
             deliver,

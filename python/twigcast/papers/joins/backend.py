@@ -38,7 +38,7 @@ class Other:
         del self._spans[number]
 
     def push(
-        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes
+        self, stream: str, derived: bool, time: int, label: bytes, xml: bytes, seen: object = None
     ) -> tuple[bool, list[Found], list[Cut]]:
         plain, error = _kernel.plain(xml, self._limits)
         raise_if(error)
