@@ -9,6 +9,7 @@
 
 use crate::engine::{Engine, Number};
 use crate::evaluate::{is_groups, Strings};
+use crate::gates::Behind;
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
@@ -169,7 +170,7 @@ impl Engine {
             });
         };
         let mut paths: Vec<u32> = index.live().collect();
-        if !self.gates.is_empty() {
+        if !self.gates.numbers.is_empty() {
             let mut items = vec![];
             paths.retain(|&p| {
                 items.clear();
@@ -272,7 +273,7 @@ impl Engine {
         engine.open_transforms(&transforms)?;
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         for sub in engine.transforms.subs() {
-            engine.acquire_gate(sub);
+            engine.acquire_gate(Behind::Transforms, sub);
         }
         Ok(engine)
     }

@@ -286,6 +286,7 @@ impl Engine {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
             let row = numbered(constants, |text| kernel.string(text));
             let variables = variables(parents, columns);
             kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables })
@@ -294,7 +295,12 @@ impl Engine {
     }
 
     fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
-        py.detach(|| self.write().remove_block(block)).map_err(PyValueError::new_err)
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            kernel.remove_block(block)
+        })
+        .map_err(PyValueError::new_err)
     }
 
     /// Values of these columns of blocks are compared from now on.
