@@ -228,6 +228,13 @@ impl Nodes {
         id
     }
 
+    /// Which constant a node's value is, if any, where that has been found out.
+    #[inline]
+    pub(crate) fn known_constant(&self, n: NodeIx) -> Option<Option<u32>> {
+        let constant = self.recs[n as usize].constant;
+        (constant != UNREAD).then(|| Some(constant).filter(|&id| id != NO_CONSTANT))
+    }
+
     /// How many chunks a node's value is made of; attributes, comments and PIs have none.
     #[inline(always)]
     fn chunks_of(&self, n: NodeIx) -> usize {
