@@ -14,6 +14,7 @@ from twigcast.lang.picks import picked
 from twigcast.lang.plain import plain
 from twigcast.lang.predicates import Predicates
 from twigcast.lang.routes import SINGLE
+from twigcast.lang.simpler import on_document
 from twigcast.lang.structural import compiler_for, from_ast
 from twigcast.lang.xpath import parse
 from twigcast.pattern import (
@@ -92,7 +93,7 @@ def _compile(expr: ast.Expr) -> Compiled:
         return _residual(expr, None, (reason,))
     if exact:
         return Pattern(condition, selects, pick)
-    necessary = bound(condition, upper=True)
+    necessary = on_document(bound(condition, upper=True))
     if necessary == FALSE:
         return Pattern(FALSE, None if selects is None else ())
     return _residual(expr, None if necessary == TRUE else necessary, tuple(dict.fromkeys(compiler.reasons)))
