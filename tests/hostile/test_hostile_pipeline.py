@@ -1,7 +1,7 @@
 """Every hostile message through a pipeline, from each kind of source: with schemas, and with correlations.
 
-A new source is a new row of `STREAMS`, but for Kafka, which needs a server and has a test of its own. What was refused is then put back, and what was accepted is replayed. Beside it
-the stage for large files.
+A new source is a new row of `STREAMS`, but for Kafka, which needs a server and has a test of its own. What was refused
+is then put back, and what was accepted is replayed. Beside it the stage for large files.
 """
 
 from __future__ import annotations
