@@ -20,7 +20,7 @@ pub(crate) struct Users([u32; 2]);
 
 /// Whom a message is taken to: the transforms, the blocks, both or nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Open(u32);
+pub(crate) struct Open(u32);
 
 impl Open {
     /// The set as a word.

@@ -33,7 +33,7 @@ def on_document(predicate: Predicate) -> Predicate:
 
 
 def _root(term: Predicate) -> Step | None:
-    """The step from the document to its element, if the term holds only where this leads somewhere."""
+    """Return the step from the document to its element, if the term holds only where this leads somewhere."""
     twig = any_branch(term)
     if twig is None or not twig.nodes:
         return None
@@ -42,7 +42,7 @@ def _root(term: Predicate) -> Step | None:
 
 
 def _widest(terms: list[Predicate]) -> list[Predicate]:
-    """The terms of a disjunction without those that imply another one: of ``a and b`` and ``a`` the latter is left."""
+    """Return the terms of a disjunction without those that imply another: of ``a and b``, ``a`` only ``a`` is left."""
     parts = [_parts(term) for term in terms]
     return [
         term
@@ -52,14 +52,14 @@ def _widest(terms: list[Predicate]) -> list[Predicate]:
 
 
 def _parts(term: Predicate) -> tuple[bool, Parts]:
-    """What the document must satisfy, all of it; or, if that is the case, some element."""
+    """Return whether the term is about some element, not the document, and what this must satisfy, all of it."""
     inner = _of_some_element(term)
     held = term if inner is None else inner
     return inner is not None, frozenset(held.terms) if isinstance(held, And) else frozenset((held,))
 
 
 def _of_some_element(term: Predicate) -> Predicate | None:
-    """The condition that some element satisfies, if a term says that and no more."""
+    """Return the condition that some element satisfies, if a term says that and no more."""
     if not isinstance(term, Exists) or not term.twig.nodes or term.twig.nodes[0].step != _ANY:
         return None
     first, *rest = term.twig.nodes
@@ -69,7 +69,7 @@ def _of_some_element(term: Predicate) -> Predicate | None:
 
 
 def _everywhere(terms: list[Predicate]) -> list[Predicate]:
-    """The terms with ``.//p`` instead of ``.//*/p`` and ``p``."""
+    """Return the terms with ``.//p`` instead of ``.//*/p`` and ``p``."""
     found = set(terms)
     for term in terms:
         inner = _of_some_element(term)

@@ -16,7 +16,7 @@ const MAX_WORDS: usize = 1 << 24;
 
 /// What an item is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Item {
+pub(crate) enum Item {
     Subscription,
     Guard,
     Gate(Open),
@@ -24,7 +24,7 @@ pub enum Item {
 }
 
 #[derive(Default)]
-pub struct Candidates {
+pub(crate) struct Candidates {
     /// By item: what it is, or where in `words` it is told what to check; and one of its guards, the bucket that the store
     /// checks, or whom a gate leads to.
     entries: Vec<(u32, u32)>,
@@ -106,7 +106,7 @@ impl Candidates {
     }
 
     /// Whom do the gates of the message lead to?
-    pub fn open(&self) -> Open {
+    pub(crate) fn open(&self) -> Open {
         self.open
     }
 

@@ -40,7 +40,7 @@ impl<'a> Search<'a> {
     }
 
     /// How many more nodes it may visit.
-    pub fn fuel(&self) -> u32 {
+    pub(crate) fn fuel(&self) -> u32 {
         self.fuel
     }
 
