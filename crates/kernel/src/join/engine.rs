@@ -351,13 +351,15 @@ impl Correlator {
             value => Cell { value: values.acquire(witness.values.get(value)), ..*cell },
         };
         let cells: Box<[Cell]> = witness.cells.iter().map(&mut acquire).collect();
+        let set = self.state.sets.acquire(&blocks);
         let doc = Doc {
             number,
             time: input.time,
             route: input.route,
             label: input.label.into(),
             xml: input.xml.into(),
-            blocks: self.state.block_set(&blocks),
+            blocks: self.state.sets.get(set).clone(),
+            set,
             keys: keys_of(&cells),
             cells,
             bindings: witness.bindings.clone().into(),
