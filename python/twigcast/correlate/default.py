@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
 from twigcast.correlate.encode import Key, encoded, in_order, key_of, paths_of
+from twigcast.correlate.output import pieces
 from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
 from twigcast.limits import Limits
@@ -49,12 +51,16 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A result: the number of the subscription, the messages in the order of the blocks, and the nodes of
-    ``Correlation.shown``."""
+    ``Correlation.shown``. ``payload`` is the new message where the kernel has made it."""
 
     number: int
     messages: tuple[Kept, ...]
     nodes: tuple[int, ...]
+    payload: bytes | None = None
 
+
+NO_PAYLOAD = 2**32 - 1
+"""The place of a payload that the kernel has not made."""
 
 Cut = tuple[int, str]
 """The number of a subscription that does not get all results of a message, and the reason."""
@@ -183,7 +189,9 @@ class Default:
         self.kernel = _kernel.Correlator()
         self.kernel.configure(lateness, max_bytes)
         self.blocks = Blocks(engine)
-        self._limits = (limits or Limits()).of_kernel()
+        limits = limits or Limits()
+        self._limits = _kernel.Limits(limits.of_kernel())
+        self._most = limits.max_message_results
         self._warned = 0
 
     def add(self, number: int, correlation: Correlation) -> None:
@@ -207,6 +215,7 @@ class Default:
             [link.window for link in correlation.links],
             compared,
             [place(ref) for ref in correlation.shown],
+            _pieces(correlation),
         )
 
     def remove(self, number: int) -> None:
@@ -220,17 +229,9 @@ class Default:
         ``seen`` is what was seen of it if it has been read already. Raises MessageError."""
         route = self.blocks.route(stream, derived)
         witness = self._read(stream, derived, time, xml) if seen is None or self.is_stale(seen) else seen.witness
-        taken, found, labels, texts, cuts, error = self.kernel.push(witness, route, time, label, xml, self._limits)
+        taken, found, names, cuts, error = self.kernel.push(witness, route, time, label, xml, self._limits)
         raise_if(error)
-        if not found:
-            return taken, [], cuts
-        kept = [Kept(label, text) for label, text in zip(labels, texts, strict=True)]
-        results = [
-            Found(number, tuple([kept[place] for place in places]), tuple(nodes))
-            for _, places, nodes, numbers in found
-            for number in numbers
-        ]
-        return taken, results, cuts
+        return taken, results_of(found, names) if found else [], cuts
 
     def _read(self, stream: str, derived: bool, time: int, xml: bytes) -> _kernel.Witness:
         if self.kernel.is_late(time):
@@ -251,14 +252,22 @@ class Default:
         those of which there is something to tell. Results of as many messages are held as one message may have."""
         by_route, routes = self.columns(streams, [False] * len(streams))
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
-        start, most = 0, self._limits["max_message_results"]
+        start = 0
         while start < len(xml):
-            pushed = self.kernel.push_column(self.blocks.kernel, by_route, routes, *columns, self._limits, start, most)
-            rows, found, names = map(pa.array, pushed[:3])
-            kept = [Kept(*one) for one in zip(names.to_pylist(), pushed[3], strict=True)]
-            for row, in_time, results, cuts, refusal in _rows(rows, found, kept, pushed[4]):
+            pushed = self.kernel.push_column(
+                self.blocks.kernel, by_route, routes, *columns, self._limits, start, self._most
+            )
+            rows, found = map(pa.array, pushed[:2])
+            for row, in_time, results, cuts, refusal in _rows(rows, found, *pushed[2:]):
                 yield start + row, in_time, results, cuts, refusal
             start += len(rows)
+
+    def publish(
+        self, stream: str, xml: list[bytes], time: int, id: int, selecting: bool
+    ) -> tuple[int, list[_kernel.Published], _kernel.Named, _kernel.Error | None]:
+        """Publish messages one after the other, in the engine that reads them and here: see ``Correlator.publish``."""
+        streams, route = self.blocks.streams(stream, False), self.blocks.route(stream, False)
+        return self.kernel.publish(self.blocks.kernel, xml, streams, selecting, route, time, id, self._limits)
 
     def too_much(self) -> tuple[int, int] | None:
         """How many messages have been forgotten before their time since the last call, and the subscription that keeps
@@ -313,16 +322,38 @@ class Default:
         return by_route, pa.array(routes, pa.uint32())
 
 
+def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Found]:
+    """Return results, one for each subscription."""
+    labels, texts, payloads = names
+    kept = list(map(Kept, labels, texts))
+    return [
+        Found(number, messages, shown, None if payload == NO_PAYLOAD else payloads[payload])
+        for places, nodes, numbers, made in found
+        for messages, shown in ((tuple([kept[place] for place in places]), tuple(nodes)),)
+        for number, payload in zip(numbers, made, strict=True)
+    ]
+
+
+def _pieces(correlation: Correlation) -> list[bytes | tuple[int, int]] | None:
+    """Return what the kernel puts payloads together of; None if it takes more than that."""
+    found = pieces(correlation.template)
+    if found is None:
+        return None
+    places = {ref: place for place, ref in enumerate(correlation.shown)}
+    return [one if isinstance(one, bytes) else (one.block, places[one]) for one in found]
+
+
 def _rows(
-    rows: pa.Array, found: pa.Array, kept: list[Kept], cuts: list[tuple[int, int, str]]
+    rows: pa.Array, found: pa.Array, names: _kernel.Named, cuts: list[tuple[int, int, str]]
 ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
     """Yield the rows of the kernel's answer of which there is something to tell."""
     late, errors = rows.field("late"), rows.field("error")
     results: dict[int, list[Found]] = {}
-    parts = (found.field(name).to_pylist() for name in ("row", "messages", "nodes", "subscribers"))
-    for row, places, nodes, numbers in zip(*parts, strict=True):
-        messages, shown = tuple([kept[place] for place in places]), tuple(nodes)
-        results.setdefault(row, []).extend(Found(number, messages, shown) for number in numbers)
+    parts = [found.field(name).to_pylist() for name in ("messages", "nodes", "subscribers", "payloads")]
+    counts = found.field("subscribers").value_lengths().to_pylist()
+    made = iter(results_of(zip(*parts, strict=True), names))
+    for row, count in zip(found.field("row").to_pylist(), counts, strict=True):
+        results.setdefault(row, []).extend(islice(made, count))
     cut: dict[int, list[Cut]] = {}
     for row, number, reason in cuts:
         cut.setdefault(row, []).append((number, reason))

@@ -183,7 +183,7 @@ impl Index {
     }
 
     /// What queries with this pair ask of stored messages, if the new message matches these blocks.
-    pub fn ties(&self, pair: PairIx, new: &[BlockIx]) -> Ties<'_> {
+    pub(crate) fn ties(&self, pair: PairIx, new: &[BlockIx]) -> Ties<'_> {
         let tied = &self.tied[pair as usize];
         if tied.len() <= new.len() {
             Ties(tied.iter().filter(|t| new.binary_search(t.0).is_ok()).map(|t| t.1).collect())
@@ -247,15 +247,15 @@ impl Index {
 }
 
 /// Blocks of which a stored message has to match one.
-pub struct Ties<'a>(Vec<&'a Tied>);
+pub(crate) struct Ties<'a>(Vec<&'a Tied>);
 
 impl Ties<'_> {
-    pub fn blocks(&self) -> impl Iterator<Item = BlockIx> + '_ {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockIx> + '_ {
         self.0.iter().flat_map(|tied| tied.keys().copied())
     }
 
     /// Is one of them in a set, ascending?
-    pub fn meet(&self, set: &[BlockIx]) -> bool {
+    pub(crate) fn meet(&self, set: &[BlockIx]) -> bool {
         self.0.iter().any(|tied| match tied.len() <= set.len() {
             true => tied.keys().any(|block| set.binary_search(block).is_ok()),
             false => set.iter().any(|block| tied.contains_key(block)),

@@ -9,7 +9,7 @@
 //! that those are skipped whose blocks no query ties to a block of the new message; [`index`] finds the queries of a
 //! pair of messages by the set of columns on which the two agree, as a conjunction of such pairs; [`probe`] puts both
 //! together. Where no equality leads anywhere, [`order`] finds earlier messages by their numbers. [`solve`] looks at structure, and only where a variable of the block has several nodes to choose from;
-//! [`chain`] goes on to further blocks, and [`results`] counts what is found. [`engine`] is the whole of it.
+//! [`chain`] goes on to further blocks, [`results`] counts what is found, and [`payload`] makes new messages of it. [`engine`] is the whole of it.
 //!
 //! Where the paper joins relations of witnesses with relations of queries, template by template, this goes from values
 //! to messages to queries: what a message costs depends on the earlier messages that share a value with it and on the
@@ -19,6 +19,7 @@ pub(crate) mod chain;
 pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod order;
+pub(crate) mod payload;
 pub(crate) mod probe;
 pub(crate) mod query;
 pub(crate) mod results;
@@ -29,6 +30,7 @@ pub(crate) mod values;
 pub(crate) mod witness;
 
 pub use engine::{Correlator, Input, Settings};
+pub use payload::{Payloads, Piece, NO_PAYLOAD};
 pub use query::{Body, Comparison, Place, Tie};
 pub use results::Results;
 pub use witness::{Blocks, Spec, Variable, Witness};

@@ -10,7 +10,7 @@ const MOST_BLOCKS: usize = 8;
 const MOST_UNUSED: usize = 1024;
 
 #[derive(Default)]
-pub struct Sets {
+pub(crate) struct Sets {
     items: Vec<(Arc<[BlockIx]>, u32)>,
     free: Vec<SetIx>,
     ids: HashMap<Arc<[BlockIx]>, SetIx>,
@@ -21,7 +21,7 @@ pub struct Sets {
 
 impl Sets {
     /// Returns the number of a set of blocks, ascending, with one more user.
-    pub fn acquire(&mut self, blocks: &[BlockIx]) -> SetIx {
+    pub(crate) fn acquire(&mut self, blocks: &[BlockIx]) -> SetIx {
         if let Some(&id) = self.ids.get(blocks) {
             let users = &mut self.items[id as usize].1;
             self.unused -= (*users == 0) as usize;
@@ -47,7 +47,7 @@ impl Sets {
         id
     }
 
-    pub fn release(&mut self, id: SetIx) {
+    pub(crate) fn release(&mut self, id: SetIx) {
         let users = &mut self.items[id as usize].1;
         *users -= 1;
         self.unused += (*users == 0) as usize;
@@ -76,12 +76,12 @@ impl Sets {
     }
 
     #[inline]
-    pub fn get(&self, id: SetIx) -> &Arc<[BlockIx]> {
+    pub(crate) fn get(&self, id: SetIx) -> &Arc<[BlockIx]> {
         &self.items[id as usize].0
     }
 
     /// Returns the sets that may have one of these blocks, some more than once; None if they are more than `most`.
-    pub fn with_any(&self, blocks: impl Iterator<Item = BlockIx>, most: usize) -> Option<Vec<SetIx>> {
+    pub(crate) fn with_any(&self, blocks: impl Iterator<Item = BlockIx>, most: usize) -> Option<Vec<SetIx>> {
         let mut found: Vec<SetIx> = vec![];
         for sets in blocks.filter_map(|block| self.of_block.get(&block)).chain([&self.large]) {
             if found.len() + sets.len() > most {

@@ -77,7 +77,7 @@ pub struct State {
     ordered: HashMap<ColumnIx, Ordered>,
     /// By slot which set of blocks the message matches: looked at for very many messages, which are not.
     set_of: Vec<SetIx>,
-    pub sets: Sets,
+    pub(crate) sets: Sets,
     bytes: usize,
 }
 

@@ -53,10 +53,10 @@ impl Postings {
 }
 
 /// The messages that have a value in a column and match a set of blocks.
-pub struct List {
-    pub column: ColumnIx,
-    pub set: SetIx,
-    pub postings: Postings,
+pub(crate) struct List {
+    pub(crate) column: ColumnIx,
+    pub(crate) set: SetIx,
+    pub(crate) postings: Postings,
 }
 
 struct Value {
@@ -120,18 +120,18 @@ impl Values {
     }
 
     /// The messages that have the value, by column and set of blocks.
-    pub fn lists(&self, id: ValueIx) -> &[List] {
+    pub(crate) fn lists(&self, id: ValueIx) -> &[List] {
         &self.items[id as usize].lists
     }
 
     /// The lists of one column.
-    pub fn lists_of(&self, id: ValueIx, column: ColumnIx) -> &[List] {
+    pub(crate) fn lists_of(&self, id: ValueIx, column: ColumnIx) -> &[List] {
         let lists = self.lists(id);
         let from = lists.partition_point(|l| l.column < column);
         &lists[from..from + lists[from..].partition_point(|l| l.column == column)]
     }
 
-    pub fn insert(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
+    pub(crate) fn insert(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
         let lists = &mut self.items[id as usize].lists;
         let at = lists.binary_search_by_key(&(column, set), |l| (l.column, l.set)).unwrap_or_else(|at| {
             lists.insert(at, List { column, set, postings: Postings::default() });
@@ -140,7 +140,7 @@ impl Values {
         lists[at].postings.insert(time, slot);
     }
 
-    pub fn remove(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
+    pub(crate) fn remove(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
         let lists = &mut self.items[id as usize].lists;
         if let Ok(at) = lists.binary_search_by_key(&(column, set), |l| (l.column, l.set)) {
             lists[at].postings.remove(time, slot);
