@@ -12,7 +12,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from twigcast.columns import message_of
-from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Seen
+from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Prepared, Seen
 from twigcast.correlate.engine import (
     Correlated,
     Correlations,
@@ -136,7 +136,7 @@ class _Parts:
 class _Paused:
     """A paused subscription, as it is added again, and why it was paused."""
 
-    source: Subscription | Correlation
+    source: Subscription
     reason: str
 
 
@@ -261,10 +261,14 @@ class Broker:
         check_dialect_of(query, dialect)
         _check_text("a subscriber", subscriber)
         _check_text("a stream", stream)
-        if not allow_never:
+        prepared: Prepared | Correlation | None = None
+        if is_correlation(query):
+            prepared = self.correlations.prepare(query, namespaces, default_namespace)
+        is_possible = isinstance(prepared, Prepared) and prepared.possible
+        if not allow_never and not is_possible:
             self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
         schema = self.engine.schema if isinstance(self.engine, Engine) else None
-        if schema is not None and not is_correlation(query) and stream is None:
+        if schema is not None and prepared is None and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
             scope = {**self.engine.namespaces, **(namespaces or {})}
             check(schema, query, namespaces=scope, default_namespace=default_namespace, dialect=dialect)
@@ -282,7 +286,7 @@ class Broker:
             if subscriber is not None:
                 self._subscribers[id] = subscriber  # before it can match: ``publish`` does not wait for the lock
             try:
-                self._enter(given)
+                self._enter(given, prepared)
             except BaseException:
                 self._subscribers.pop(id, None)
                 raise
@@ -290,12 +294,11 @@ class Broker:
                 self._subscriptions[id] = given
         return id
 
-    def _enter(self, given: Subscription) -> None:
-        """Add a subscription to what matches it."""
-        if is_correlation(given.query):
+    def _enter(self, given: Subscription, prepared: Prepared | Correlation | None) -> None:
+        """Add a subscription to what matches it. ``prepared`` is a correlation's."""
+        if prepared is not None:
             check_correlation(given.result, given.stream)
-            parsed = self.correlations.parse(given.query, given.namespaces, given.default_namespace)
-            self.correlations.add(given.id, parsed, given.query)
+            self.correlations.add(given.id, prepared, given.query)
             return
         own = None if given.stream is None else self._streams.get(given.stream) or self._engine_of()
         engine = self.engine if own is None else own
@@ -397,8 +400,11 @@ class Broker:
                 text = f"there is no paused subscription {id!r}"
                 raise OptionError("not-paused", text, hint="broker.paused has the paused ones")
             try:
-                if isinstance(one.source, Correlation):
-                    self.correlations.add(id, one.source)
+                if is_correlation(one.source.query):
+                    prepared = self.correlations.prepare(
+                        one.source.query, one.source.namespaces, one.source.default_namespace
+                    )
+                    self.correlations.add(id, prepared)
                 else:
                     self._engine(one.source.stream).add_many([one.source])
             except BaseException:
@@ -415,7 +421,7 @@ class Broker:
         with self._lock:
             for failure in failures:
                 id, error = failure.id, failure.error
-                source = self._failing.get(id) or self.correlations.get(id)
+                source = self._failing.get(id) or (self._subscriptions.get(id) if id in self.correlations else None)
                 if source is None or id in self._paused or error.code in UNCOUNTED:
                     continue
                 streak = self._streaks[id] = self._pausing.count(self._streaks.get(id), 1, number - 1)

@@ -303,13 +303,13 @@ class Engine:
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
     @cached_property
-    def _templates(self) -> Templates:
+    def _templates(self) -> Templates[Transform, Encoded]:
         """The shapes of transforms, encoded for the kernel in use."""
-        from twigcast.transform.encode import compiled
+        from twigcast.transform.encode import compiled, condition
         from twigcast.transform.templates import Templates
 
         codes = self._register.codes
-        return Templates(parse_transform_of, lambda transform: compiled(transform, codes))
+        return Templates(parse_transform_of, lambda transform: compiled(transform, codes), condition)
 
     def _add_transform(self, number: int, s: Subscription, e: Encoded) -> None:
         self._transforming[number] = s

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
-from twigcast.correlate.encode import Key, encoded, in_order, key_of, paths_of
+from twigcast.constructor import Element
+from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of
 from twigcast.correlate.output import pieces
 from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
@@ -73,6 +75,23 @@ class Seen(NamedTuple):
     witness: _kernel.Witness
 
 
+class BlockShape:
+    """Blocks that differ in their constants alone; ``sample`` is one of them, with its branches in a fixed order."""
+
+    __slots__ = ("__weakref__", "code", "columns", "sample", "stream")
+
+    def __init__(self, sample: Block, stream: int, columns: list[int], code: Encoded) -> None:
+        self.sample, self.stream, self.columns, self.code = sample, stream, columns, code
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells shapes apart: not the names of variables, nor the order of branches."""
+        return self.stream, tuple(self.code.program), tuple(self.code.paths), tuple(self.sample.parents)
+
+
+Constants = tuple[str | float, ...]
+
+
 class Blocks:
     """The blocks of all queries, in the kernel that reads messages; equal ones are one.
 
@@ -87,10 +106,9 @@ class Blocks:
         """Changes with every change of blocks or joined columns."""
         self._codes = StepCodes(self.kernel)
         self._next = 0
-        self._numbers: dict[Key, int] = {}
-        self._written: dict[int, tuple[Key, Block, list[Block]]] = {}
-        # by block as it is written
-        self._known: dict[Block, tuple[int, tuple[int, ...]]] = {}
+        self._shapes: WeakValueDictionary[tuple[object, ...], BlockShape] = WeakValueDictionary()
+        self._numbers: dict[tuple[BlockShape, Constants], int] = {}
+        self._written: dict[int, tuple[BlockShape, Constants]] = {}
         self._streams: dict[str, int] = {}
         # a column is a path from the document, in a stream
         self._columns: dict[tuple[int, Twig], int] = {}
@@ -102,61 +120,61 @@ class Blocks:
         """The kernel that reads messages. That of an engine may be replaced by another."""
         return self._own if self._engine is None else self._engine.kernel  # type: ignore[return-value]
 
-    def add(self, block: Block, window: _kernel.Correlator) -> tuple[int, tuple[int, ...]]:
-        """Return the block's number, and those of its variables in the kernel. Raises NotEncodable."""
-        if block in self._known:
-            return self._known[block]
+    def shape(self, block: Block) -> tuple[BlockShape, list[str | float], tuple[int, ...]]:
+        """Return the shape of a block, which equal ones share, its constants, and the numbers of its variables in the
+        kernel. Raises NotEncodable."""
         ordered, places = in_order(block)
-        key = key_of(ordered)
         with self._lock:
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._next
-                self._put(number, ordered, self.kernel, self._codes)
-                window.add_block(number, ordered.parents, self.columns_of(ordered))
-                self._next += 1
-                self._numbers[key], self._written[number] = number, (key, ordered, [])
-                self.version += 1
-            self._written[number][2].append(block)
-            self._known[block] = number, places
-        return number, places
+            code = encoded(ordered, self._codes.__getitem__)
+            stream = self._stream(ordered.stream)
+            columns = [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
+            shape = BlockShape(ordered, stream, columns, code)
+            return self._shapes.setdefault(shape.key, shape), code.constants, places
 
-    def _put(self, number: int, ordered: Block, kernel: _kernel.Engine, codes: StepCodes) -> None:
-        e = encoded(ordered, codes.__getitem__)
-        stream = self._stream(ordered.stream)
-        columns = self.columns_of(ordered)
-        kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns)
+    def add(self, shape: BlockShape, constants: Constants, window: _kernel.Correlator) -> int:
+        """Return the number of a block."""
+        number = self._numbers.get((shape, constants))
+        if number is None:
+            with self._lock:
+                number = self._next
+                self._put(number, shape, constants, self.kernel)
+                window.add_block(number, shape.sample.parents, shape.columns)
+                self._next += 1
+                self._numbers[shape, constants], self._written[number] = number, (shape, constants)
+                self.version += 1
+        return number
+
+    def _put(self, number: int, shape: BlockShape, constants: Constants, kernel: _kernel.Engine) -> None:
+        code, parents = shape.code, shape.sample.parents
+        kernel.add_block(number, shape.stream, code.program, list(constants), code.paths, parents, shape.columns)
 
     def _enter(self, kernel: _kernel.Engine) -> None:
         """Put all blocks into a kernel that takes the place of the engine's."""
         self._codes = StepCodes(kernel)
-        for number, (_, ordered, _) in self._written.items():
-            self._put(number, ordered, kernel, self._codes)
+        shapes = list(self._shapes.values())
+        self._shapes.clear()
+        for shape in shapes:
+            shape.code = encoded(shape.sample, self._codes.__getitem__)
+            self._shapes[shape.key] = shape
+        for number, (shape, constants) in self._written.items():
+            self._put(number, shape, constants, kernel)
         kernel.join_on(sorted(self._joined))
 
-    def columns_of(self, ordered: Block) -> list[int]:
-        """Return the columns of a block's variables."""
-        stream = self._stream(ordered.stream)
-        return [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
-
-    def join_on(self, block: int, variable: int) -> None:
-        """Have the values of a variable compared from now on."""
-        column = self.columns_of(self._written[block][1])[variable]
-        if column not in self._joined:
+    def join_on(self, columns: Iterable[int]) -> None:
+        """Have the values of columns compared from now on."""
+        new = [column for column in columns if column not in self._joined]
+        if new:
             with self._lock:
-                self._joined.add(column)
-                self.kernel.join_on([column])
+                self._joined.update(new)
+                self.kernel.join_on(new)
                 self.version += 1
 
     def remove(self, number: int, window: _kernel.Correlator) -> None:
         window.remove_block(number)
         with self._lock:
             self.kernel.remove_block(number)
-            key, _, blocks = self._written.pop(number)
+            del self._numbers[self._written.pop(number)]
             self.version += 1
-        del self._numbers[key]
-        for block in blocks:
-            del self._known[block]
 
     def _stream(self, name: str) -> int:
         return self._streams.setdefault(name, len(self._streams))
@@ -173,6 +191,29 @@ class Blocks:
     @property
     def routes(self) -> list[tuple[str, bool]]:
         return list(self._routes)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A correlation as the kernel takes it. Those that differ in constants alone differ in ``constants`` alone."""
+
+    correlation: Correlation = field(compare=False)
+    """One of its shape: its blocks may have other constants."""
+    blocks: tuple[BlockShape, ...]
+    ends: tuple[int, ...]
+    """By block where its constants end."""
+    joined: tuple[int, ...]
+    """Columns that are compared."""
+    followed: tuple[bool, ...]
+    windows: tuple[int | None, ...]
+    compared: tuple[tuple[tuple[int, int], str, tuple[int, int]], ...]
+    shown: tuple[tuple[int, int], ...]
+    pieces: tuple[bytes | tuple[int, int], ...] | None
+    select: Element | None
+    publish: str | None
+    constants: list[str | float]
+    possible: bool = field(default=False, compare=False)
+    """Messages can match, whatever the constants are."""
 
 
 class Default:
@@ -194,29 +235,47 @@ class Default:
         self._most = limits.max_message_results
         self._warned = 0
 
-    def add(self, number: int, correlation: Correlation) -> None:
+    def prepare(self, correlation: Correlation, possible: bool = False) -> Prepared:
+        """Return a correlation as ``enter`` takes it. Raises QueryError."""
         try:
-            blocks = [self.blocks.add(block, self.kernel) for block in correlation.blocks]
+            found = [self.blocks.shape(block) for block in correlation.blocks]
         except NotEncodable:
             hint = "name a namespace: {uri}name instead of *:name"
             raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
 
         def place(ref: Ref) -> tuple[int, int]:
-            return ref.block, blocks[ref.block][1][ref.variable]
+            return ref.block, found[ref.block][2][ref.variable]
 
         compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
-        for left, _, right in compared:
-            for block, variable in (left, right):
-                self.blocks.join_on(blocks[block][0], variable)
-        self.kernel.subscribe(
-            number,
-            [block for block, _ in blocks],
-            [link.kind == FOLLOWED for link in correlation.links],
-            [link.window for link in correlation.links],
-            compared,
-            [place(ref) for ref in correlation.shown],
+        joined = [end for left, _, right in compared for end in (left, right)]
+        return Prepared(
+            correlation,
+            tuple([shape for shape, _, _ in found]),
+            tuple(accumulate(len(constants) for _, constants, _ in found)),
+            tuple(sorted({found[block][0].columns[variable] for block, variable in joined})),
+            tuple([link.kind == FOLLOWED for link in correlation.links]),
+            tuple([link.window for link in correlation.links]),
+            tuple(compared),
+            tuple([place(ref) for ref in correlation.shown]),
             _pieces(correlation),
+            correlation.select,
+            correlation.publish,
+            [constant for _, constants, _ in found for constant in constants],
+            possible,
         )
+
+    def enter(self, number: int, one: Prepared) -> None:
+        """Add a correlation that has been prepared."""
+        starts = (0, *one.ends)
+        blocks = [
+            self.blocks.add(shape, tuple(one.constants[start:end]), self.kernel)
+            for shape, start, end in zip(one.blocks, starts, one.ends, strict=False)
+        ]
+        self.blocks.join_on(one.joined)
+        self.kernel.subscribe(number, blocks, one.followed, one.windows, one.compared, one.shown, one.pieces)
+
+    def add(self, number: int, correlation: Correlation) -> None:
+        self.enter(number, self.prepare(correlation))
 
     def remove(self, number: int) -> None:
         for block in self.kernel.unsubscribe(number):
@@ -334,13 +393,13 @@ def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Fo
     ]
 
 
-def _pieces(correlation: Correlation) -> list[bytes | tuple[int, int]] | None:
+def _pieces(correlation: Correlation) -> tuple[bytes | tuple[int, int], ...] | None:
     """Return what the kernel puts payloads together of; None if it takes more than that."""
     found = pieces(correlation.template)
     if found is None:
         return None
     places = {ref: place for place, ref in enumerate(correlation.shown)}
-    return [one if isinstance(one, bytes) else (one.block, places[one]) for one in found]
+    return tuple([one if isinstance(one, bytes) else (one.block, places[one]) for one in found])
 
 
 def _rows(

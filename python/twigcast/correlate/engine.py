@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -22,10 +23,12 @@ from twigcast.correlate.default import (
     Cut,
     Default,
     Found,
+    Prepared,
     Seen,
     results_of,
     warn_of_eviction,
 )
+from twigcast.correlate.encode import condition
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Results, Sources, label_of, named_by
@@ -35,9 +38,11 @@ from twigcast.errors import MessageError, OptionError, SubscriptionError, Twigca
 from twigcast.failures import MAX_TEXT, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
-from twigcast.lang.xscl import parse_correlation
+from twigcast.lang.xscl import Judged, parse_correlation, parse_judged
 from twigcast.limits import Limits
+from twigcast.shape import Scope, scope_of
 from twigcast.shares import Result
+from twigcast.transform.templates import Templates
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
@@ -141,29 +146,47 @@ class Correlations:
     def ids(self) -> list[SubscriptionId]:
         return list(self._of)
 
-    def get(self, id: SubscriptionId) -> Correlation | None:
-        """Return a correlation; None if there is none with this id."""
-        return self._of.get(id)
-
-    def parse(
+    def prepare(
         self, query: str, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
-    ) -> Correlation:
-        return parse_correlation(query, {**self.namespaces, **(namespaces or {})}, default_namespace)
+    ) -> Prepared | Correlation:
+        """Return a correlation as ``add`` takes it. One of a known shape is not parsed again."""
+        namespaces = {**self.namespaces, **namespaces} if namespaces else self.namespaces
+        if not isinstance(self.backend, Default):
+            return parse_correlation(query, namespaces, default_namespace)
+        with self._lock:
+            return self._templates.prepare(query, scope_of(namespaces, default_namespace))
 
-    def add(self, id: SubscriptionId, correlation: Correlation, source: str | None = None) -> None:
+    @cached_property
+    def _templates(self) -> Templates[Judged, Prepared]:
+        """The shapes of correlations, for the default backend."""
+        assert isinstance(self.backend, Default)
+        prepare = self.backend.prepare
+
+        def parse(query: str, scope: Scope) -> Judged:
+            namespaces, default, _ = scope
+            return parse_judged(query, dict(namespaces), default)
+
+        return Templates(parse, lambda judged: prepare(*judged), lambda judged: condition(judged.correlation))
+
+    def add(self, id: SubscriptionId, one: Prepared | Correlation, source: str | None = None) -> None:
         """Raises QueryError if it would read what it publishes. It sees the messages from now on (SEMANTICS 24)."""
+        correlation = one.correlation if isinstance(one, Prepared) else one
         with self._lock:
             if id in self._of:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             if correlation.publish is not None or self._published:
                 check_streams({**self._of, id: correlation}, source)
             number = self._next
-            self.backend.add(number, correlation)
+            if isinstance(one, Prepared) and isinstance(self.backend, Default):
+                self.backend.enter(number, one)
+            else:
+                self.backend.add(number, correlation)
             self._next += 1
             self._of[id], self._numbers[id], self._ids[number] = correlation, number, id
             if correlation.publish is not None:
                 self._published[correlation.publish] += 1
-            self._read.update(correlation.streams)
+            for stream in correlation.streams:
+                self._read[stream] += 1
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
@@ -173,7 +196,10 @@ class Correlations:
             del self._ids[number]
             if correlation.publish is not None:
                 self._published -= Counter([correlation.publish])
-            self._read -= Counter(correlation.streams)
+            for stream in correlation.streams:
+                self._read[stream] -= 1
+                if not self._read[stream]:
+                    del self._read[stream]
 
     def asked_of(self, stream: str) -> tuple[int, list[int]]:
         """Return what ``Engine.process`` is to look for in a message on a stream: the version of the blocks and the

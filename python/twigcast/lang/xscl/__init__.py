@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.lexer import check_text
@@ -54,6 +54,24 @@ def parse_correlation(
     windows: Mapping[str, str] | None = None,
 ) -> Correlation:
     """Parse a correlation. ``windows`` gives lengths to windows that the text only names."""
+    return parse_judged(source, namespaces, default_ns, windows=windows).correlation
+
+
+class Judged(NamedTuple):
+    """A correlation, and whether messages can match it whatever its constants are."""
+
+    correlation: Correlation
+    possible: bool
+
+
+def parse_judged(
+    source: str,
+    namespaces: Mapping[str, str] | None = None,
+    default_ns: str | None = None,
+    *,
+    windows: Mapping[str, str] | None = None,
+) -> Judged:
+    """Parse a correlation as ``parse_correlation`` does, and judge it."""
     scope = Scope(namespaces or {}, default_ns or "")
     return _parsed(source, tuple(scope.namespaces.items()), scope.default, tuple((windows or {}).items()))
 
@@ -62,11 +80,12 @@ def parse_correlation(
 @lru_cache(10_000)
 def _parsed(
     source: str, namespaces: tuple[tuple[str, str], ...], default_ns: str, windows: tuple[tuple[str, str], ...]
-) -> Correlation:
+) -> Judged:
     from twigcast.lang.xscl.parser import XsclParser  # only those who correlate pay for it
 
     check_text(source)
-    return XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows)).parse()
+    parser = XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows))
+    return Judged(parser.parse(), not parser.never and not parser.depends_on_constants)
 
 
-__all__ = ["is_correlation", "parse_correlation", "window_text"]
+__all__ = ["Judged", "is_correlation", "parse_correlation", "parse_judged", "window_text"]
