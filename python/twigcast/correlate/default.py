@@ -91,6 +91,8 @@ class BlockShape:
 
 Constants = tuple[str | float, ...]
 
+_MOST_KNOWN = 10_000
+
 
 class Blocks:
     """The blocks of all queries, in the kernel that reads messages; equal ones are one.
@@ -107,6 +109,8 @@ class Blocks:
         self._codes = StepCodes(self.kernel)
         self._next = 0
         self._shapes: WeakValueDictionary[tuple[object, ...], BlockShape] = WeakValueDictionary()
+        # by block as it is written
+        self._known: dict[Block, tuple[BlockShape, list[str | float], tuple[int, ...]]] = {}
         self._numbers: dict[tuple[BlockShape, Constants], int] = {}
         self._written: dict[int, tuple[BlockShape, Constants]] = {}
         self._streams: dict[str, int] = {}
@@ -123,13 +127,19 @@ class Blocks:
     def shape(self, block: Block) -> tuple[BlockShape, list[str | float], tuple[int, ...]]:
         """Return the shape of a block, which equal ones share, its constants, and the numbers of its variables in the
         kernel. Raises NotEncodable."""
-        ordered, places = in_order(block)
         with self._lock:
+            known = self._known.get(block)
+            if known is not None:
+                return known
+            ordered, places = in_order(block)
             code = encoded(ordered, self._codes.__getitem__)
             stream = self._stream(ordered.stream)
             columns = [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
             shape = BlockShape(ordered, stream, columns, code)
-            return self._shapes.setdefault(shape.key, shape), code.constants, places
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[block] = self._shapes.setdefault(shape.key, shape), code.constants, places
+            return self._known[block]
 
     def add(self, shape: BlockShape, constants: Constants, window: _kernel.Correlator) -> int:
         """Return the number of a block."""
