@@ -264,7 +264,7 @@ class Broker:
         prepared: Prepared | Correlation | None = None
         if is_correlation(query):
             prepared = self.correlations.prepare(query, namespaces, default_namespace)
-        is_possible = isinstance(prepared, Prepared) and prepared.possible
+        is_possible = isinstance(prepared, Prepared) and prepared.shape.possible
         if not allow_never and not is_possible:
             self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
         schema = self.engine.schema if isinstance(self.engine, Engine) else None
@@ -570,9 +570,9 @@ class Broker:
             found = [Matches(number, _NONE) for number in range(first, first + taken)]
             failed = {}
             for one in rows:
-                found[one.row], of_row = self._matches_of(engine, first + one.row, one, began)
+                found[one[0]], of_row = self._matches_of(engine, first + one[0], one, began)
                 if of_row:
-                    failed[one.row] = of_row
+                    failed[one[0]] = of_row
             for row, matches in enumerate(found):
                 if row in failed:
                     self._fail(failed[row], first + row, first + row, failures)
@@ -582,27 +582,28 @@ class Broker:
             messages, first = messages[taken:], first + taken
 
     def _matches_of(self, engine: Engine, message: int, one: PublishedRow, began: int) -> tuple[Matches, list[Failure]]:
+        _, numbers, results, exceeded, outcome, refusal = one
         failed: list[Failure] = []
-        ids, results = engine.finish(one.numbers, one.results, one.exceeded, failed, began)
+        ids: list[SubscriptionId] = []
+        if numbers or exceeded:
+            ids, results = engine.finish(numbers, results, exceeded, failed, began)
         details: Mapping[int, Details]
-        if isinstance(one.outcome, list) and not results:
-            of = enumerate(one.outcome, len(ids))
-            details = {
-                place: (message, (None, None, True, payload, None), joined) for place, (_, payload, joined) in of
-            }
-            ids = [*ids, *(id for id, _, _ in one.outcome)]
+        if isinstance(outcome, list) and not results:
+            places = enumerate(outcome, len(ids))
+            details = {at: (message, (None, None, True, payload, None), of) for at, (_, payload, of) in places}
+            ids = [*ids, *[id for id, _, _ in outcome]]
         else:
             parts = _Parts(message, self.engine.limits)
             parts.add(message, ids, results)
-            if isinstance(one.outcome, Outcome):
-                failed += one.outcome.failures
-                parts.add_correlated(one.outcome.results)
+            if isinstance(outcome, Outcome):
+                failed += outcome.failures
+                parts.add_correlated(outcome.results)
             else:
-                parts.add_correlated([Correlated(id, joined, payload) for id, payload, joined in one.outcome])
+                parts.add_correlated([Correlated(id, joined, payload) for id, payload, joined in outcome])
             parts.finish()
             ids, details = parts.ids, parts.details
-        if one.refusal is not None:
-            failed += self._failures_of_all(one.refusal)
+        if refusal is not None:
+            failed += self._failures_of_all(refusal)
         subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
         return Matches(message, ids, subscribers, details), failed
 

@@ -204,11 +204,11 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A correlation as the kernel takes it. Those that differ in constants alone differ in ``constants`` alone."""
+class CorrelationShape:
+    """What correlations have in common that differ in the constants of their blocks alone."""
 
-    correlation: Correlation = field(compare=False)
-    """One of its shape: its blocks may have other constants."""
+    sample: Correlation = field(compare=False)
+    """One of them."""
     blocks: tuple[BlockShape, ...]
     ends: tuple[int, ...]
     """By block where its constants end."""
@@ -221,9 +221,16 @@ class Prepared:
     pieces: tuple[bytes | tuple[int, int], ...] | None
     select: Element | None
     publish: str | None
-    constants: list[str | float]
-    possible: bool = field(default=False, compare=False)
+    possible: bool = field(compare=False)
     """Messages can match, whatever the constants are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A correlation as the kernel takes it."""
+
+    shape: CorrelationShape
+    constants: list[str | float]
 
 
 class Default:
@@ -258,7 +265,7 @@ class Default:
 
         compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
         joined = [end for left, _, right in compared for end in (left, right)]
-        return Prepared(
+        shape = CorrelationShape(
             correlation,
             tuple([shape for shape, _, _ in found]),
             tuple(accumulate(len(constants) for _, constants, _ in found)),
@@ -270,19 +277,19 @@ class Default:
             _pieces(correlation),
             correlation.select,
             correlation.publish,
-            [constant for _, constants, _ in found for constant in constants],
             possible,
         )
+        return Prepared(shape, [constant for _, constants, _ in found for constant in constants])
 
     def enter(self, number: int, one: Prepared) -> None:
         """Add a correlation that has been prepared."""
-        starts = (0, *one.ends)
-        blocks = [
-            self.blocks.add(shape, tuple(one.constants[start:end]), self.kernel)
-            for shape, start, end in zip(one.blocks, starts, one.ends, strict=False)
-        ]
-        self.blocks.join_on(one.joined)
-        self.kernel.subscribe(number, blocks, one.followed, one.windows, one.compared, one.shown, one.pieces)
+        shape = one.shape
+        blocks, start = [], 0
+        for block, end in zip(shape.blocks, shape.ends, strict=True):
+            blocks.append(self.blocks.add(block, tuple(one.constants[start:end]), self.kernel))
+            start = end
+        self.blocks.join_on(shape.joined)
+        self.kernel.subscribe(number, blocks, shape.followed, shape.windows, shape.compared, shape.shown, shape.pieces)
 
     def add(self, number: int, correlation: Correlation) -> None:
         self.enter(number, self.prepare(correlation))

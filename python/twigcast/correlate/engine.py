@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twigcast import _kernel
 from twigcast.columns import error_of
@@ -31,7 +31,7 @@ from twigcast.correlate.default import (
 from twigcast.correlate.encode import condition
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
-from twigcast.correlate.making import MessageId, Results, Sources, label_of, named_by
+from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
@@ -81,17 +81,11 @@ Joined = tuple[SubscriptionId, bytes, tuple[MessageId, ...]]
 """A result: the subscription, its payload, and the messages that were joined."""
 
 
-class PublishedRow(NamedTuple):
-    """What came of one of many messages that were published: what ``Engine.finish`` takes, and what was completed."""
-
-    row: int
-    numbers: list[int]
-    results: dict[int, Result]
-    exceeded: list[tuple[int, str]]
-    outcome: list[Joined] | Outcome
-    """The results, if all are within the limits."""
-    refusal: MessageError | None
-    """Why correlations cannot be tried with it."""
+PublishedRow = tuple[
+    int, list[int], dict[int, Result], list[tuple[int, str]], list[Joined] | Outcome, MessageError | None
+]
+"""What came of one of many messages that were published: its row; what ``Engine.finish`` takes; what it completed, as
+mere results if all are within the limits; and why correlations cannot be tried with it."""
 
 
 class Correlations:
@@ -170,7 +164,7 @@ class Correlations:
 
     def add(self, id: SubscriptionId, one: Prepared | Correlation, source: str | None = None) -> None:
         """Raises QueryError if it would read what it publishes. It sees the messages from now on (SEMANTICS 24)."""
-        correlation = one.correlation if isinstance(one, Prepared) else one
+        correlation = one.shape.sample if isinstance(one, Prepared) else one
         with self._lock:
             if id in self._of:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
@@ -287,7 +281,7 @@ class Correlations:
             time = clock(len(xml))
             taken, told, names, error = self.backend.publish(self._stream(stream), xml, time, id, selecting)
             labels, _, payloads = names
-            messages = [named_by(label)[0] for label in labels]
+            messages = list(map(id_of, labels))
             rows: list[PublishedRow] = []
             for row, numbers, results, exceeded, found, cuts, refusal in told:
                 outcome: list[Joined] | Outcome | None = [] if not found and not cuts else None
@@ -298,7 +292,7 @@ class Correlations:
                     made.add(results_of(found, names), cuts, self._ids, self._of)
                     outcome = Outcome(made.finish(), [], False, made.failures)
                 refused = None if refusal is None else error_of(refusal)
-                rows.append(PublishedRow(row, numbers, results, exceeded, outcome, refused))
+                rows.append((row, numbers, results, exceeded, outcome, refused))
             self._warn()
         return taken, rows, None if error is None else error_of(error)
 

@@ -247,5 +247,10 @@ def label_of(id: MessageId, time: int) -> bytes:
 
 def named_by(label: bytes) -> tuple[MessageId, int]:
     """Return the id and the time of a message."""
-    time, _, id = label.decode(errors="surrogatepass").partition(" ")
-    return int(id[1:]) if id[0] == "i" else id[1:], int(time)
+    return id_of(label), int(label.partition(b" ")[0])
+
+
+def id_of(label: bytes) -> MessageId:
+    """Return the id of a message."""
+    id = label.partition(b" ")[2]
+    return int(id[1:]) if id.startswith(b"i") else id[1:].decode(errors="surrogatepass")

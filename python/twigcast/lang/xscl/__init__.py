@@ -34,16 +34,16 @@ def is_correlation(source: str) -> bool:
         return True
     if source[:1] == "/" and "{" not in source and not any(sign in source for sign in _SIGNS):
         return False  # as most filters are; for the others the scanner is imported
+    # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
+    without_strings = _STRING.sub("''", source)
+    is_linked = _LINK.search(without_strings) or _LINK.search(source.split("'", 1)[0])
+    if is_linked and not is_transform(source):
+        return True
     from twigcast.lang.xscl.scanner import misspelt_clause, misspelt_link
 
     if source[:1] not in ("/", "<") and misspelt_clause(source):
         return True
-    if "{" in source and not is_transform(source) and misspelt_link(_STRING.sub("''", source)):
-        return True
-    if not any(sign in source for sign in _SIGNS) or not _LINK.search(source) or is_transform(source):
-        return False
-    # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
-    return bool(_LINK.search(_STRING.sub("''", source))) or bool(_LINK.search(source.split("'", 1)[0]))
+    return "{" in source and not is_transform(source) and misspelt_link(without_strings)
 
 
 def parse_correlation(
