@@ -303,13 +303,13 @@ class Engine:
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
     @cached_property
-    def _templates(self) -> Templates:
+    def _templates(self) -> Templates[Transform, Encoded]:
         """The shapes of transforms, encoded for the kernel in use."""
-        from twigcast.transform.encode import compiled
+        from twigcast.transform.encode import compiled, condition
         from twigcast.transform.templates import Templates
 
         codes = self._register.codes
-        return Templates(parse_transform_of, lambda transform: compiled(transform, codes))
+        return Templates(parse_transform_of, lambda transform: compiled(transform, codes), condition)
 
     def _add_transform(self, number: int, s: Subscription, e: Encoded) -> None:
         self._transforming[number] = s
@@ -470,8 +470,31 @@ class Engine:
             raise error_of(error)
         if self._gate is not None:
             self._validate(xml)
-        failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
+        failed: list[Failed] = []
         numbers = self._add_planned(xml, numbers, results, failed)
+        return *self.finish(numbers, results, exceeded, failures, began, failed), witness
+
+    @property
+    def reads_alone(self) -> bool:
+        """Whether the kernel alone decides what matches, so that many messages can be given to it at once."""
+        return type(self) is Engine and self._gate is None
+
+    @property
+    def reuses(self) -> int:
+        """How often a number has come to mean another subscription."""
+        return self._reuses
+
+    def finish(
+        self,
+        numbers: list[int],
+        results: dict[int, Result],
+        exceeded: Iterable[tuple[int, str]],
+        failures: list[Failure] | None,
+        began: int,
+        failed: Sequence[Failed] = (),
+    ) -> tuple[list[SubscriptionId], dict[int, Result]]:
+        """Return what ``find`` does for what the kernel found when ``reuses`` was ``began``."""
+        failed = [*(Failed.exceeded(number, what, self.limits) for number, what in exceeded), *failed]
         if results and self._transforming:
             results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
         if failed:
@@ -481,10 +504,10 @@ class Engine:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             ids = self._ids.at(numbers)
             if not results:
-                return ids, results, witness
+                return ids, results
             if len(ids) < len(numbers):  # some were removed meanwhile
                 numbers = [n for n in numbers if self._ids.at([n])]
-        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}, witness
+        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
 
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)

@@ -239,7 +239,10 @@ fn elements(
 ) -> PyResult<Read<Vec<Option<Py<PyBytes>>>>> {
     let limits = self::limits(Some(limits))?;
     let mut found = Vec::with_capacity(nodes.len());
-    let each = |bytes: Option<&[u8]>| found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
+    let each = |bytes: Option<&[u8]>| {
+        found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
+        true
+    };
     match ELEMENTS.with_borrow_mut(|elements| elements.get(data, &limits, &nodes, each)) {
         Ok(()) => Ok((found, None)),
         Err(e) => Ok((Vec::new(), Some(error(e)))),
