@@ -15,7 +15,9 @@ use hashbrown::HashMap;
 pub struct Selector {
     parts: Vec<(Pred, Twig)>,
     pick: Option<(Counted, Op, f64)>,
-    slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
+    /// The program that all of this was made of.
+    pub(crate) words: Box<[u32]>,
 }
 
 impl Selector {
@@ -39,7 +41,7 @@ impl Selector {
             _ => Err(WRONG),
         };
         let parts = parts.into_iter().map(part).collect::<Result<_, _>>()?;
-        Ok(Selector { parts, pick, slots })
+        Ok(Selector { parts, pick, slots, words: words.into() })
     }
 
     /// The nodes, ascending.
@@ -105,6 +107,9 @@ struct Selection {
     subscriptions: u32,
 }
 
+/// A subscription, the form of what it selects, and its selector with the constants; None if its query selects.
+pub(crate) type Entry<'a> = (u32, Form, Option<(&'a Selector, &'a [u64])>);
+
 /// The subscriptions that want more than to know that they match.
 #[derive(Default)]
 pub struct Wanted {
@@ -121,6 +126,11 @@ impl Wanted {
         Ok(self.selectors.len() as u32 - 1)
     }
 
+    /// What the constants of a selector are.
+    pub(crate) fn slots(&self, selector: u32) -> Result<&[Slot], &'static str> {
+        self.selectors.get(selector as usize).map(|s| &s.slots[..]).ok_or("no such selector")
+    }
+
     /// `strings` is the number of string constants that there are.
     pub fn add(
         &mut self,
@@ -130,7 +140,7 @@ impl Wanted {
         row: &[f64],
         strings: usize,
     ) -> Result<(), &'static str> {
-        let slots = &self.selectors.get(selector as usize).ok_or("no such selector")?.slots;
+        let slots = self.slots(selector)?;
         if slots.len() != row.len() {
             return Err("a row with another number of constants than its selector has slots");
         }
@@ -175,6 +185,25 @@ impl Wanted {
         }
     }
 
+    /// What subscriptions select, ascending by subscription.
+    pub(crate) fn entries(&self) -> Vec<Entry<'_>> {
+        let entry = |(&sub, &(id, form)): (&u32, &(SelectionId, Form))| match id {
+            SelectionId::Pattern(id) => {
+                let Selection { selector, row, .. } = &self.selections[id as usize];
+                (sub, form, Some((&self.selectors[*selector as usize], &row[..])))
+            }
+            SelectionId::Query(_) => (sub, form, None),
+        };
+        let mut entries: Vec<_> = self.subs.iter().map(entry).collect();
+        entries.sort_unstable_by_key(|&(sub, ..)| sub);
+        entries
+    }
+
+    /// The subscriptions, in no particular order.
+    pub fn subscriptions(&self) -> impl Iterator<Item = u32> + '_ {
+        self.subs.keys().copied()
+    }
+
     pub fn of(&self, sub: u32) -> Option<(SelectionId, Form)> {
         self.subs.get(&sub).copied()
     }
@@ -187,6 +216,6 @@ impl Wanted {
 
     pub fn bytes(&self) -> usize {
         let rows: usize = self.selections.iter().map(|s| 2 * s.row.len() * 8 + 64).sum();
-        rows + self.subs.capacity() * 16 + self.selectors.len() * 200
+        rows + self.subs.capacity() * 16 + self.selectors.iter().map(|s| 200 + s.words.len() * 4).sum::<usize>()
     }
 }
