@@ -7,7 +7,7 @@ kept for as long as they are few, in a :class:`Sources`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from twigcast import _kernel
 from twigcast.columns import raise_if
 from twigcast.correlate.default import Cut, Found, Kept
 from twigcast.correlate.output import pieces, render
-from twigcast.correlate.reference import derived_id
 from twigcast.correlation import Correlation, Ref
 from twigcast.failures import FATAL, Failed, Failure
 from twigcast.ids import SubscriptionId
@@ -297,3 +296,8 @@ def named_by(label: bytes) -> tuple[MessageId, int]:
     """Return the id and the time of a message."""
     time, _, id = label.decode(errors="surrogatepass").partition(" ")
     return int(id[1:]) if id[0] == "i" else id[1:], int(time)
+
+
+def derived_id(stream: str, messages: Sequence[str | int], nth: int) -> str:
+    """Return the id of a message that a correlation publishes: the same on every run."""
+    return f"{stream}({','.join(map(str, messages))})" + (f"#{nth}" if nth > 1 else "")
