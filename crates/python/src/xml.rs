@@ -86,7 +86,7 @@ thread_local! {
 
 /// Counts elements, so that nothing is optimised away.
 #[derive(Default)]
-struct Count(u64);
+pub(crate) struct Count(pub(crate) u64);
 
 impl Sink for Count {
     #[inline(always)]
