@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twigcast import _kernel
-from twigcast.arrow import pa, pc
+from twigcast.arrow import pa
 from twigcast.errors import MessageError, OptionError
 from twigcast.rows import row_of_error
 
@@ -63,17 +63,3 @@ def with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
         if 0 <= row - start < len(rows):
             rows[row - start] = row_of_error(e)
     return pa.array(rows, error.type)
-
-
-def merged(left: pa.ListArray, right: pa.ListArray, key: str | None = "subscription") -> pa.ListArray:
-    """Return two columns of lists as one, each list in ascending order of a field, or of the items themselves."""
-    values = pa.concat_arrays([left.flatten(), right.flatten()])
-    rows = pa.concat_arrays([pc.list_parent_indices(left), pc.list_parent_indices(right)])
-    numbers = values if key is None else values.field(key)
-    order = pc.sort_indices(
-        pa.table([rows, numbers], ["row", "number"]), sort_keys=[("row", "ascending"), ("number", "ascending")]
-    )
-    lengths = pc.add(pc.list_value_length(left), pc.list_value_length(right))
-    ends: Any = pc.cumulative_sum(lengths).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(offsets, values.take(order))

@@ -127,8 +127,8 @@ class Engine:
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = self._make_shapes()
         self._register = Register(self.kernel)
-        # subscriptions that ask for results, by number
-        self._wanting: dict[int, Subscription] = {}
+        # numbers of subscriptions that ask for nodes or fragments
+        self._wanting: set[int] = set()
         # transforms, by number
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
@@ -269,7 +269,7 @@ class Engine:
             except BaseException:
                 register.clear()
                 raise
-            self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
+            self._wanting.update(numbers[i] for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
             self._enter(ids, numbers)
@@ -277,15 +277,6 @@ class Engine:
                 self._history.advanced(len(ids))
             else:
                 self._history.added(subscriptions)
-
-    def _want(self, number: int, s: Subscription) -> None:
-        """Register the nodes or fragments that a subscription from a snapshot asks for."""
-        self._wanting[number] = s
-        if self.kernel.has_query(number):
-            self.kernel.want_query(number, s.result == "fragments")
-        else:
-            template, literals = self._split(s)
-            self._register.want(number, template, literals, s.result)
 
     def _is_transform(self, s: Subscription) -> bool:
         query = s.query
@@ -405,7 +396,7 @@ class Engine:
             number = self._ids.pop(id)
             self.kernel.remove(number)
             self._transforming.pop(number, None)
-            self._wanting.pop(number, None)
+            self._wanting.discard(number)
             self._history.removed(id)
             self._removed += 1
             if self._removed >= max(COMPACT_AFTER, len(self._ids)):
@@ -659,6 +650,7 @@ class Engine:
         """Goes on from what a snapshot held."""
         self.kernel, self._register = kernel, Register(kernel)
         self.__dict__.pop("_templates", None)
+        self._wanting = set(kernel.selecting())
         self._ids, self._history = ids, history
 
     def _compact(self) -> None:

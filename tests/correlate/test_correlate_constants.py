@@ -11,10 +11,10 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from correlate_reference import evaluate
 from twigcast import Broker, Limits, MessageError
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlated, Correlations
-from twigcast.correlate.reference import evaluate
 from twigcast.correlation import Correlation
 from twigcast.errors import QueryError
 from twigcast.failures import Failure

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from correlate_reference import evaluate
 from repeated_items import catalogue
 from twigcast import Engine, Subscription
 from twigcast.correlate.engine import Correlations
-from twigcast.correlate.reference import evaluate
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.lang.xscl import parse_correlation

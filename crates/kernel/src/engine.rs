@@ -405,6 +405,11 @@ impl Engine {
         Ok(())
     }
 
+    /// The subscriptions that select nodes or fragments, in no particular order.
+    pub fn selecting(&self) -> impl Iterator<Item = u32> + '_ {
+        self.wanted.subscriptions()
+    }
+
     /// Whether a subscription has a query.
     pub fn has_query(&self, sub: u32) -> bool {
         self.queries.of(sub).is_some()

@@ -244,6 +244,11 @@ impl Engine {
         py.detach(|| self.write().want_query(number, form)).map_err(PyValueError::new_err)
     }
 
+    /// The subscriptions that select nodes or fragments, in no particular order.
+    fn selecting(&self, py: Python<'_>) -> Vec<u32> {
+        py.detach(|| self.read().selecting().collect())
+    }
+
     /// Whether a subscription has a query.
     fn has_query(&self, py: Python<'_>, number: u32) -> bool {
         py.detach(|| self.read().has_query(number))

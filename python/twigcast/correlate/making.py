@@ -8,13 +8,12 @@ a :class:`Sources`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from twigcast.correlate.default import Cut, Found, Kept
 from twigcast.correlate.output import render
-from twigcast.correlate.reference import derived_id
 from twigcast.correlation import Correlation
 from twigcast.failures import FATAL, Failed, Failure
 from twigcast.ids import SubscriptionId
@@ -254,3 +253,8 @@ def id_of(label: bytes) -> MessageId:
     """Return the id of a message."""
     id = label.partition(b" ")[2]
     return int(id[1:]) if id.startswith(b"i") else id[1:].decode(errors="surrogatepass")
+
+
+def derived_id(stream: str, messages: Sequence[str | int], nth: int) -> str:
+    """Return the id of a message that a correlation publishes: the same on every run."""
+    return f"{stream}({','.join(map(str, messages))})" + (f"#{nth}" if nth > 1 else "")

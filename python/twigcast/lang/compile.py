@@ -20,11 +20,8 @@ from twigcast.lang.xpath import parse
 from twigcast.pattern import (
     FALSE,
     TRUE,
-    And,
     Compiled,
     Exists,
-    Not,
-    Or,
     Pattern,
     Position,
     Predicate,
@@ -32,6 +29,7 @@ from twigcast.pattern import (
     Residual,
     Selection,
     Structural,
+    own_leaves,
 )
 
 # Branches within branches; whoever walks a pattern may recurse.
@@ -109,12 +107,6 @@ def _depth(predicate: Predicate) -> int:
     while stack:
         one, depth = stack.pop()
         deepest = max(deepest, depth)
-        match one:
-            case And(terms) | Or(terms):
-                stack += [(term, depth) for term in terms]
-            case Not(term):
-                stack.append((term, depth))
-            case _:
-                twig = branch_of(one)
-                stack += [(inner, depth + 1) for node in (twig.nodes if twig else ()) for inner in node.filters]
+        for twig in map(branch_of, own_leaves(one)):
+            stack += [(inner, depth + 1) for node in (twig.nodes if twig else ()) for inner in node.filters]
     return deepest
