@@ -163,7 +163,9 @@ impl Correlator {
     /// after the row with which there are `most` results. Answers a struct array (late, error), a struct array of results
     /// (row, query, messages, nodes, subscribers), labels and texts of the messages that these name, and (row,
     /// subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
-    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX))]
+    /// Messages with a witness, as `Engine.process` has it, are not read, nor are those that are null: correlations see
+    /// nothing in them.
+    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX, witnesses=None))]
     #[allow(clippy::too_many_arguments)]
     fn push_column(
         &self,
@@ -177,17 +179,30 @@ impl Correlator {
         limits: Option<&Bound<'_, PyDict>>,
         start: usize,
         most: usize,
+        witnesses: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PushedColumn> {
         let limits = self::limits(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
+        let witnesses = witnesses.map(import).transpose()?;
+        let witnesses = witnesses.as_ref().map(Rows::new).transpose()?;
+        if witnesses.as_ref().is_some_and(|w| w.len() != columns.xml.len()) {
+            return Err(PyValueError::new_err("each message has a witness or null"));
+        }
         py.detach(|| {
             let mut kernel = self.lock();
             let (mut out, mut errors, mut late, mut row_of) = (Results::default(), Errors::default(), vec![], vec![]);
             let (mut cuts, mut seen) = (vec![], Seen::default());
             columns.each(&streams, start, |row, streams, input| {
-                let done = match kernel.is_late(input.time) {
-                    true => Ok(()),
-                    false => engine.witness(streams, input.xml, &limits, &mut seen),
+                let known = witnesses.as_ref().and_then(|all| all.get(row));
+                let done = if kernel.is_late(input.time) {
+                    Ok(())
+                } else if columns.xml.is_null(row) && known.is_none() {
+                    seen.clear();
+                    Ok(())
+                } else if known.is_some_and(|bytes| engine.read().blocks().read_witness(bytes, &mut seen)) {
+                    seen.check()
+                } else {
+                    engine.witness(streams, input.xml, &limits, &mut seen)
                 };
                 let done = done.map(|()| kernel.push(input, &seen, &limits, &mut out));
                 late.push(!done.as_ref().copied().unwrap_or(true));

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,8 +74,10 @@ class Blocks:
     That is the kernel of ``engine``, which reads a message once for all kinds of subscriptions, or one of their own.
     """
 
-    def __init__(self, engine: Engine | None = None) -> None:
+    def __init__(self, engine: Engine | None = None, *, portable: bool = False) -> None:
+        """With ``portable``, what one process sees of messages can be read by another (``push_many``)."""
         self._engine = engine
+        self._portable = portable
         self._own = _kernel.Engine() if engine is None else None
         self._lock = RLock() if engine is None else engine.attach(self._enter)
         self.version = 0
@@ -96,7 +99,26 @@ class Blocks:
         """The kernel that reads messages. That of an engine may be replaced by another."""
         return self._own if self._engine is None else self._engine.kernel  # type: ignore[return-value]
 
-    def add(self, block: Block, window: _kernel.Correlator) -> tuple[int, tuple[int, ...]]:
+    def enter(
+        self, correlation: Correlation, window: _kernel.Correlator | None = None
+    ) -> tuple[list[int], list[tuple[tuple[int, int], str, tuple[int, int]]], list[tuple[int, int]]]:
+        """Return the numbers of a correlation's blocks, what is compared, and what is shown. Raises QueryError."""
+        try:
+            blocks = [self.add(block, window) for block in correlation.blocks]
+        except NotEncodable:
+            hint = "name a namespace: {uri}name instead of *:name"
+            raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
+
+        def place(ref: Ref) -> tuple[int, int]:
+            return ref.block, blocks[ref.block][1][ref.variable]
+
+        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
+        for left, _, right in compared:
+            for block, variable in (left, right):
+                self.join_on(blocks[block][0], variable)
+        return [block for block, _ in blocks], compared, [place(ref) for ref in correlation.shown]
+
+    def add(self, block: Block, window: _kernel.Correlator | None) -> tuple[int, tuple[int, ...]]:
         """Return the block's number, and those of its variables in the kernel. Raises NotEncodable."""
         if block in self._known:
             return self._known[block]
@@ -107,7 +129,8 @@ class Blocks:
             if number is None:
                 number = self._next
                 self._put(number, ordered, self.kernel, self._codes)
-                window.add_block(number, ordered.parents, self.columns_of(ordered))
+                if window is not None:
+                    window.add_block(number, ordered.parents, self.columns_of(ordered))
                 self._next += 1
                 self._numbers[key], self._written[number] = number, (key, ordered, [])
                 self.version += 1
@@ -119,7 +142,10 @@ class Blocks:
         e = encoded(ordered, codes.__getitem__)
         stream = self._stream(ordered.stream)
         columns = self.columns_of(ordered)
-        kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns)
+        keys = None
+        if self._portable:
+            keys = _digest(key_of(ordered)), [_digest((ordered.stream, path)) for path in paths_of(ordered)]
+        kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns, keys)
 
     def _enter(self, kernel: _kernel.Engine) -> None:
         """Put all blocks into a kernel that takes the place of the engine's."""
@@ -179,34 +205,23 @@ class Default:
         max_bytes: int = MAX_BYTES,
         limits: Limits | None = None,
         engine: Engine | None = None,
+        portable: bool = False,
     ) -> None:
         self.kernel = _kernel.Correlator()
         self.kernel.configure(lateness, max_bytes)
-        self.blocks = Blocks(engine)
+        self.blocks = Blocks(engine, portable=portable)
         self._limits = (limits or Limits()).of_kernel()
         self._warned = 0
 
     def add(self, number: int, correlation: Correlation) -> None:
-        try:
-            blocks = [self.blocks.add(block, self.kernel) for block in correlation.blocks]
-        except NotEncodable:
-            hint = "name a namespace: {uri}name instead of *:name"
-            raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
-
-        def place(ref: Ref) -> tuple[int, int]:
-            return ref.block, blocks[ref.block][1][ref.variable]
-
-        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
-        for left, _, right in compared:
-            for block, variable in (left, right):
-                self.blocks.join_on(blocks[block][0], variable)
+        blocks, compared, shown = self.blocks.enter(correlation, self.kernel)
         self.kernel.subscribe(
             number,
-            [block for block, _ in blocks],
+            blocks,
             [link.kind == FOLLOWED for link in correlation.links],
             [link.window for link in correlation.links],
             compared,
-            [place(ref) for ref in correlation.shown],
+            shown,
         )
 
     def remove(self, number: int) -> None:
@@ -245,15 +260,24 @@ class Default:
         return seen.version != self.blocks.version
 
     def push_many(
-        self, streams: list[str], times: list[int], labels: list[bytes], xml: list[bytes]
+        self,
+        streams: list[str],
+        times: list[int],
+        labels: list[bytes],
+        xml: Sequence[bytes | None],
+        witnesses: Sequence[bytes | None] | None = None,
     ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
         """Do as ``push`` for messages that nobody derived, in order: yield (place, in time, found, cuts, refusal) of
-        those of which there is something to tell. Results of as many messages are held as one message may have."""
+        those of which there is something to tell. Results of as many messages are held as one message may have.
+        ``witnesses`` are what ``Engine.process_batches`` has found; nothing is read of messages then."""
         by_route, routes = self.columns(streams, [False] * len(streams))
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
+        found_before = None if witnesses is None else pa.array(witnesses, pa.large_binary())
         start, most = 0, self._limits["max_message_results"]
         while start < len(xml):
-            pushed = self.kernel.push_column(self.blocks.kernel, by_route, routes, *columns, self._limits, start, most)
+            pushed = self.kernel.push_column(
+                self.blocks.kernel, by_route, routes, *columns, self._limits, start, most, found_before
+            )
             rows, found, names = map(pa.array, pushed[:3])
             kept = [Kept(*one) for one in zip(names.to_pylist(), pushed[3], strict=True)]
             for row, in_time, results, cuts, refusal in _rows(rows, found, kept, pushed[4]):
@@ -311,6 +335,11 @@ class Default:
         routes = [self.blocks.route(name, flag) for name, flag in zip(streams, derived, strict=True)]
         by_route = [self.blocks.streams(name, flag) for name, flag in self.blocks.routes]
         return by_route, pa.array(routes, pa.uint32())
+
+
+def _digest(what: object) -> int:
+    """Return a number that is the same in every process."""
+    return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest(), "little")
 
 
 def _rows(

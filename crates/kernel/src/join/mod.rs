@@ -18,6 +18,7 @@ pub(crate) mod chain;
 pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod order;
+mod portable;
 pub(crate) mod probe;
 pub(crate) mod query;
 pub(crate) mod results;
