@@ -2,9 +2,9 @@
 
 The query reads the streams a second time, at its own pace and with its own checkpoint, so that filters never wait for
 it. Its workers find what correlations see of a message when they read it (``stages/seeing.py``), and the stage with the
-state takes that. When the correlations of the store change, the query is stopped between two micro-batches and started again with the
-new set. The state says since which micro-batch each correlation has been there. While the store has no correlations
-there is no query, and the next one begins where the streams are then (``beginning.py``).
+state takes that. When the correlations of the store change, the query is stopped between two micro-batches and started
+again with the new set. The state says since which micro-batch each correlation has been there. While the store has no
+correlations there is no query, and the next one begins where the streams are then (``beginning.py``).
 
 A micro-batch is committed twice: to the delivery log, and then by Spark. A crash in between leaves a batch that the log
 has and Spark has not. The next run repeats it for the sake of its state, with the set of correlations that it had the
