@@ -91,6 +91,9 @@ class Blocks:
         self._streams: dict[str, int] = {}
         # a column is a path from the document, in a stream
         self._columns: dict[tuple[int, Twig], int] = {}
+        # of what is portable: the keys of blocks and columns by their numbers
+        self._block_keys: dict[int, int] = {}
+        self._column_keys: dict[int, int] = {}
         self._joined: set[int] = set()
         self._routes: dict[tuple[str, bool], int] = {}
 
@@ -122,12 +125,14 @@ class Blocks:
         """Return the block's number, and those of its variables in the kernel. Raises NotEncodable."""
         if block in self._known:
             return self._known[block]
-        ordered, places = in_order(block)
+        ordered, places, text = in_order(block)
         key = key_of(ordered)
         with self._lock:
             number = self._numbers.get(key)
             if number is None:
                 number = self._next
+                if self._portable:
+                    self._block_keys[number] = _digest(text)
                 self._put(number, ordered, self.kernel, self._codes)
                 if window is not None:
                     window.add_block(number, ordered.parents, self.columns_of(ordered))
@@ -144,7 +149,10 @@ class Blocks:
         columns = self.columns_of(ordered)
         keys = None
         if self._portable:
-            keys = _digest(key_of(ordered)), [_digest((ordered.stream, path)) for path in paths_of(ordered)]
+            for column, path in zip(columns, paths_of(ordered), strict=True):
+                if column not in self._column_keys:
+                    self._column_keys[column] = _digest(f"{ordered.stream} {path}")
+            keys = self._block_keys[number], [self._column_keys[column] for column in columns]
         kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns, keys)
 
     def _enter(self, kernel: _kernel.Engine) -> None:
@@ -173,6 +181,7 @@ class Blocks:
         with self._lock:
             self.kernel.remove_block(number)
             key, _, blocks = self._written.pop(number)
+            self._block_keys.pop(number, None)
             self.version += 1
         del self._numbers[key]
         for block in blocks:
@@ -337,9 +346,9 @@ class Default:
         return by_route, pa.array(routes, pa.uint32())
 
 
-def _digest(what: object) -> int:
+def _digest(text: str) -> int:
     """Return a number that is the same in every process."""
-    return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _rows(

@@ -23,8 +23,9 @@ class Encoded:
     paths: list[int]
 
 
-def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
-    """The block with its branches in a fixed order, and the new numbers of its variables by their old ones."""
+def in_order(block: Block) -> tuple[Block, tuple[int, ...], str]:
+    """The block with its branches in a fixed order, the new numbers of its variables by their old ones, and a text that
+    tells blocks apart, as their keys do."""
     texts = [""] * len(block.variables)
     for at in reversed(range(len(block.variables))):
         branches = sorted(texts[child] for child in block.children(at))
@@ -39,7 +40,8 @@ def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
     for old in order:
         one = block.variables[old]
         variables.append(replace(one, parent=None if one.parent is None else number[one.parent]))
-    return Block(block.stream, tuple(variables), number[block.root]), tuple(number[old] for old in sorted(number))
+    places = tuple(number[old] for old in sorted(number))
+    return Block(block.stream, tuple(variables), number[block.root]), places, f"{block.stream} {texts[0]}"
 
 
 def key_of(block: Block) -> Key:
