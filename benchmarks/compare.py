@@ -1,8 +1,9 @@
 """Measure two revisions against each other in one run: `python benchmarks/compare.py BEFORE AFTER`.
 
 Each revision is checked out into a temporary worktree, and its kernel is built there. Then the benchmarks of both take
-turns, round by round, so that what else the machine does troubles both alike. A benchmark that one revision does not
-have is run with the code of the other one, as far as its package allows that.
+turns, round by round, so that what else the machine does troubles both alike. Both are measured with the benchmarks of
+AFTER, so that they do the same work. A benchmark that AFTER does not have, or that cannot run with the package of
+BEFORE, is run with the code of BEFORE there, which is said.
 
 Exit status: 0, 1 if a line is slower, 2 if a revision does not build.
 """
@@ -96,6 +97,8 @@ class Revision:
     folder: Path
     benchmarks: frozenset[str] = frozenset()
     failed: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+    """Benchmarks that are measured with this revision's own code, since that of the other one does not run here."""
 
     def environment(self, code: Path) -> dict[str, str]:
         """Return the environment in which ``benchmarks`` of ``code`` measures the package of this revision."""
@@ -178,13 +181,12 @@ def compare(revisions: Sequence[Revision], names: Sequence[str], rounds: int, *,
     for turn in range(rounds):
         for name in names:
             for number in (0, 1) if turn % 2 == 0 else (1, 0):
-                one, other = revisions[number], revisions[1 - number]
+                one = revisions[number]
                 if name in one.failed:
                     continue
-                code = one.folder if name in one.benchmarks else other.folder
                 say(f"round {turn + 1} of {rounds}: {name}, {one.name}")
                 try:
-                    values = measure(one, name, code, quick=quick)
+                    values = _measured(one, revisions, name, quick=quick)
                 except Failed as error:
                     one.failed.add(name)
                     say(f"{one.name} cannot run {name}: {error}")
@@ -193,6 +195,20 @@ def compare(revisions: Sequence[Revision], names: Sequence[str], rounds: int, *,
                     series = found.setdefault(key, Series(better))
                     (series.before, series.after)[number].append(value)
     return found
+
+
+def _measured(one: Revision, revisions: Sequence[Revision], name: str, *, quick: bool) -> dict[Key, tuple[float, str]]:
+    """Measure a revision with the benchmarks of the later one, or with its own where these cannot be used."""
+    before, after = revisions
+    if name in after.benchmarks and name not in one.own:
+        try:
+            return measure(one, name, after.folder, quick=quick)
+        except Failed as error:
+            if one is after or name not in one.benchmarks:
+                raise
+            one.own.add(name)
+            say(f"{one.name} is measured with its own code of {name}, which may do other work: {error}")
+    return measure(one, name, one.folder if name in one.benchmarks else before.folder, quick=quick)
 
 
 def show(key: Key, verdict: Verdict) -> str:
