@@ -29,6 +29,7 @@ BENCHMARKS = {
     "kinds": "kinds.lines",
     "transforms": "broker.lines",
     "relational": "relational.lines",
+    "events": "events.lines",
     "joins": "joins.lines",
     "join-stage": "join_stage.lines",
     "large": "large.lines",

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Line
+from twigcast.papers.joins.workload import STREAM, feed, feed_items, join_queries
 from twigcast.spark.correlate import correlate
 from twigcast.spark.session import session
 from twigcast.units import SECOND
-from twigcast.workload.joins import STREAM, feed, feed_items, join_queries
 
 CORES = 2
 FILES = 4

@@ -19,8 +19,8 @@ from twigcast.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.joins.strategies import make_strategy
 from twigcast.papers.joins.strategy import Arrival, Strategy
+from twigcast.papers.joins.workload import STREAM, JoinSchema, feed, feed_items, join_queries, three_level, two_level
 from twigcast.units import SECOND
-from twigcast.workload.joins import STREAM, JoinSchema, feed, feed_items, join_queries, three_level, two_level
 
 Pair = tuple[bytes, bytes]
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from servers.kafka_broker import kafka_servers
 from servers.postgresql import postgresql_server, postgresql_url
 from servers.spark_session import java, spark
 
-__all__ = ["java", "postgresql_server", "postgresql_url", "spark"]  # fixtures for every test
+__all__ = ["java", "kafka_servers", "postgresql_server", "postgresql_url", "spark"]  # fixtures for every test
 
 ROOT = Path(__file__).resolve().parent.parent
 

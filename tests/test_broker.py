@@ -10,7 +10,7 @@ import pytest
 
 import twigcast.broker
 from twigcast import Broker, Limits, Match, MessageError, OptionError, QueryError
-from twigcast.correlate.making import Payloads
+from twigcast.correlate.making import Sources
 from twigcast.failures import Failure
 
 
@@ -146,12 +146,12 @@ def test_a_subscription_that_keeps_failing_is_paused() -> None:
 def test_a_correlation_that_keeps_failing_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker(pause_after=2, pause_within=10)
     broker.subscribe("S//a->x FOLLOWED BY{x = y, INF} S//b->y", id="pair")
-    make = Payloads.make
-    monkeypatch.setattr(Payloads, "make", lambda *_: 1 // 0)
+    make = Sources.payload
+    monkeypatch.setattr(Sources, "payload", lambda *_: 1 // 0)
     for time in range(6):
         broker.publish(b"<m><a>1</a><b>1</b></m>", time=time, stream="S")
     assert "ZeroDivisionError" in broker.paused["pair"] and len(broker.correlations) == 0
-    monkeypatch.setattr(Payloads, "make", make)
+    monkeypatch.setattr(Sources, "payload", make)
     broker.resume("pair")
     assert broker.publish(b"<m><a>1</a></m>", time=7, stream="S") == []
     assert len(broker.publish(b"<m><b>1</b></m>", time=8, stream="S")) == 1

@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from twigcast import Broker
-from twigcast.correlate.making import Payloads
+from twigcast.correlate.making import Sources
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import QueryError, SubscriptionError
 from twigcast.failures import Failed, Failure, failures_column
@@ -128,14 +128,14 @@ def test_what_a_correlation_raises_is_its_own(error: BaseException, monkeypatch:
     broker.subscribe(PAIR, id="failing")
     broker.subscribe("SELECT <r>{ $y }</r> FROM " + PAIR, id="other")
     broker.subscribe("//a", id="plain")
-    make = Payloads.make
+    make = Sources.payload
 
-    def failing(self: Any, correlation: Any, found: Any, sources: Any, most: int) -> Any:
+    def failing(self: Any, correlation: Any, found: Any, most: int) -> Any:
         if found.number == 0:  # the first that was added
             raise error
-        return make(self, correlation, found, sources, most)
+        return make(self, correlation, found, most)
 
-    monkeypatch.setattr(Payloads, "make", failing)
+    monkeypatch.setattr(Sources, "payload", failing)
     failures: list[Failure] = []
     broker.publish(b"<m><a>1</a></m>", id="m1", time=1, stream="S", failures=failures)
     found = broker.publish(b"<m><a>2</a><b>1</b></m>", id="m2", time=2, stream="S", failures=failures)

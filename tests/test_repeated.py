@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parent / "lang"))
 
 from filters_check import engine_with
 
+from repeated_items import catalogue, item
+
 FUELS = (16, 1, 0)
 """By search and columns; by lists where a message has more than 64 nodes; by lists alone."""
 
@@ -81,36 +83,6 @@ def _query(source: random.Random) -> str:
     return source.choice(SHAPES).format(**values)
 
 
-def _item(source: random.Random, depth: int) -> str:
-    n = source.randrange(40)
-    parts = [f"<name>n{n}</name>"] * source.choice((0, 1, 1, 1, 2))
-    parts += [f"<price>{source.randrange(500) / 10}</price>" for _ in range(source.choice((0, 1, 1, 2)))]
-    parts.append(f"<number>{n}</number>")
-    parts.append(f"<text>{' '.join(f'w{source.randrange(4)}' for _ in range(source.randrange(4)))}</text>")
-    if depth and source.random() < 0.4:
-        parts += [_item(source, depth - 1) for _ in range(source.randrange(3))]
-    source.shuffle(parts)
-    return f'<item k="{source.randrange(4)}">{"".join(parts)}</item>'
-
-
-def _recursive(source: random.Random, depth: int) -> str:
-    """Return elements nested in themselves, one at most on each level but for a few."""
-    inner = (
-        "".join(_recursive(source, depth - 1) for _ in range(source.choice((1, 1, 1, 2)) if depth % 7 == 0 else 1))
-        if depth
-        else ""
-    )
-    b = f"<b>{source.randrange(4)}</b>" if source.random() < 0.5 else ""
-    c = f"<c>{source.randrange(50)}</c>" if source.random() < 0.3 else ""
-    return f'<a k="{source.randrange(4)}">{b}{inner}{c}</a>'
-
-
-def _message(source: random.Random, items: int) -> bytes:
-    parts = [_item(source, source.choice((0, 0, 1, 4))) for _ in range(items)]
-    parts.insert(source.randrange(len(parts) + 1), _recursive(source, source.choice((2, 30))))
-    return etree.tostring(etree.fromstring(f"<cat>{''.join(parts)}</cat>"))  # as libxml2 writes it
-
-
 @pytest.mark.parametrize("subscriptions", [60, 1_500])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_evaluator_agrees_with_libxml2(subscriptions: int, seed: int) -> None:
@@ -121,7 +93,7 @@ def test_every_evaluator_agrees_with_libxml2(subscriptions: int, seed: int) -> N
     engines = [Engine(), *(engine_with(fuel) for fuel in FUELS)]
     for engine in engines:
         engine.add_many(Subscription(i, query) for i, query in enumerate(queries))
-    messages = [_message(source, items) for items in (1, 3, 12, 60)]
+    messages = [catalogue(source, items) for items in (1, 3, 12, 60)]
     expected = []
     for message in messages:
         tree = etree.ElementTree(etree.fromstring(message))
@@ -145,7 +117,7 @@ def test_selected_nodes_agree_with_libxml2(fuel: int) -> None:
     engine = engine_with(fuel)
     engine.add_many(Subscription(i, path, result="fragments") for i, path in enumerate(paths))
     for items in (2, 30, 300):
-        message = _message(source, items)
+        message = catalogue(source, items)
         tree = etree.ElementTree(etree.fromstring(message))
         found = {one.id: one.fragments for one in engine.select(message)}
         for i, path in enumerate(paths):
@@ -177,7 +149,7 @@ def test_many_items_are_decided_like_few() -> None:
     local = [q for q in local if not any(f"[{i}]" in q for i in range(10))]
     engine = Engine()
     engine.add_many(Subscription(i, query) for i, query in enumerate(local))
-    items = [_item(source, 2) for _ in range(2_000)]
+    items = [item(source, 2) for _ in range(2_000)]
     whole = engine.match(f"<cat>{''.join(items)}</cat>".encode())
-    parts = {i for item in items for i in engine.match(f"<cat>{item}</cat>".encode())}
+    parts = {i for one in items for i in engine.match(f"<cat>{one}</cat>".encode())}
     assert whole == sorted(parts)

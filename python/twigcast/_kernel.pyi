@@ -83,6 +83,7 @@ class Engine:
     def add_query(self, number: int, words: Sequence[int], strings: Sequence[str]) -> None: ...
     def add_text(self, words: Sequence[int], strings: Sequence[str]) -> int: ...
     def want_query(self, number: int, fragments: bool) -> None: ...
+    def selecting(self) -> list[int]: ...
     def has_query(self, number: int) -> bool: ...
     def add_transform(
         self, number: int, program: Sequence[int], constants: Sequence[str | float], making: bytes, deliver_empty: bool
@@ -212,6 +213,18 @@ class Witness:
 
     def __init__(self) -> None: ...
 
+Joined: TypeAlias = tuple[list[int], list[int], list[int], list[int]]
+"""A result: places of its messages, nodes, subscriptions, and the places of their payloads or 2**32 - 1."""
+
+Named: TypeAlias = tuple[list[bytes], list[Text], list[bytes]]
+"""What results name: labels and texts of messages, and payloads."""
+
+Published: TypeAlias = tuple[
+    int, list[int], dict[int, Result], list[Exceeded], list[Joined], list[tuple[int, str]], Error | None
+]
+"""What came of a message: its row, matches and what they select, failures; results, subscriptions that do not get all
+of theirs with the reason, and why correlations cannot be tried with it."""
+
 class Correlator:
     """Queries across messages; a query's variable is (number of its block, number therein)."""
 
@@ -228,6 +241,7 @@ class Correlator:
         windows: Sequence[int | None],
         comparisons: Sequence[tuple[tuple[int, int], str, tuple[int, int]]],
         shown: Sequence[tuple[int, int]],
+        pieces: Sequence[bytes | tuple[int, int]] | None = None,
     ) -> int: ...
     def unsubscribe(self, number: int) -> list[int]: ...
     def push(
@@ -237,15 +251,19 @@ class Correlator:
         time: int,
         label: bytes,
         xml: bytes,
-        limits: dict[str, int] | None = None,
-    ) -> tuple[
-        bool,
-        list[tuple[int, list[int], list[int], list[int]]],
-        list[bytes],
-        list[Text],
-        list[tuple[int, str]],
-        Error | None,
-    ]: ...
+        limits: dict[str, int] | Limits | None = None,
+    ) -> tuple[bool, list[Joined], Named, list[tuple[int, str]], Error | None]: ...
+    def publish(
+        self,
+        engine: Engine,
+        xml: list[bytes],
+        streams: Sequence[int],
+        selecting: bool,
+        route: int,
+        time: int,
+        id: int,
+        limits: dict[str, int] | Limits | None = None,
+    ) -> tuple[int, list[Published], Named, Error | None]: ...
     def push_column(
         self,
         engine: Engine,
@@ -254,11 +272,11 @@ class Correlator:
         times: Any,
         labels: Any,
         xml: Any,
-        limits: dict[str, int] | None = None,
+        limits: dict[str, int] | Limits | None = None,
         start: int = 0,
         most: int = ...,
         witnesses: Any = None,
-    ) -> tuple[ArrowData, ArrowData, ArrowData, list[Text], list[tuple[int, int, str]]]: ...
+    ) -> tuple[ArrowData, ArrowData, Named, list[tuple[int, int, str]]]: ...
     def restore(
         self,
         engine: Engine,
@@ -267,7 +285,7 @@ class Correlator:
         times: Any,
         labels: Any,
         xml: Any,
-        limits: dict[str, int] | None = None,
+        limits: dict[str, int] | Limits | None = None,
     ) -> None: ...
     def state(self, since: int = 0) -> ArrowData: ...
     def reach(self, newest: int) -> None: ...

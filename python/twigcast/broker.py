@@ -6,15 +6,22 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twigcast.columns import message_of
-from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Seen
-from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome, check_correlation, published_error
+from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Prepared, Seen
+from twigcast.correlate.engine import (
+    Correlated,
+    Correlations,
+    Derived,
+    Outcome,
+    PublishedRow,
+    check_correlation,
+    published_error,
+)
 from twigcast.correlate.making import MessageId
 from twigcast.correlation import Correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
@@ -44,6 +51,11 @@ if TYPE_CHECKING:
     from twigcast.relational.engine import RelationalEngine
 
 _LOG = logging.getLogger(__name__)
+
+AT_ONCE = 256
+"""Messages that ``publish_many`` gives to the kernel together."""
+
+_NONE: list[SubscriptionId] = []
 
 
 class Read(NamedTuple):
@@ -134,7 +146,7 @@ class _Parts:
 class _Paused:
     """A paused subscription, as it is added again, and why it was paused."""
 
-    source: Subscription | Correlation
+    source: Subscription
     reason: str
 
 
@@ -220,7 +232,7 @@ class Broker:
         # a relational engine has its filters itself
         self._subscriptions: dict[SubscriptionId, Subscription] = {}
         self._next_id = 1
-        self._published = count(1)
+        self._published = 0
         self._newest = 0
         # subscriptions that can fail by themselves: they are added again when they are resumed
         self._failing: dict[SubscriptionId, Subscription] = {}
@@ -228,7 +240,8 @@ class Broker:
         self._pausing = PauseRule(pause_after, pause_within)
         self._streaks: dict[SubscriptionId, Streak] = {}
         self._lock = RLock()
-        refuse_if_forked_in_use(self, "_lock")
+        self._counting = Lock()
+        refuse_if_forked_in_use(self, "_lock", "_counting")
 
     def subscribe(
         self,
@@ -258,10 +271,14 @@ class Broker:
         check_dialect_of(query, dialect)
         _check_text("a subscriber", subscriber)
         _check_text("a stream", stream)
-        if not allow_never:
+        prepared: Prepared | Correlation | None = None
+        if is_correlation(query):
+            prepared = self.correlations.prepare(query, namespaces, default_namespace)
+        is_possible = isinstance(prepared, Prepared) and prepared.shape.possible
+        if not allow_never and not is_possible:
             self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
         schema = self.engine.schema if isinstance(self.engine, Engine) else None
-        if schema is not None and not is_correlation(query) and stream is None:
+        if schema is not None and prepared is None and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
             scope = {**self.engine.namespaces, **(namespaces or {})}
             check(schema, query, namespaces=scope, default_namespace=default_namespace, dialect=dialect)
@@ -279,7 +296,7 @@ class Broker:
             if subscriber is not None:
                 self._subscribers[id] = subscriber  # before it can match: ``publish`` does not wait for the lock
             try:
-                self._enter(given)
+                self._enter(given, prepared)
             except BaseException:
                 self._subscribers.pop(id, None)
                 raise
@@ -287,12 +304,11 @@ class Broker:
                 self._subscriptions[id] = given
         return id
 
-    def _enter(self, given: Subscription) -> None:
-        """Add a subscription to what matches it."""
-        if is_correlation(given.query):
+    def _enter(self, given: Subscription, prepared: Prepared | Correlation | None) -> None:
+        """Add a subscription to what matches it. ``prepared`` is a correlation's."""
+        if prepared is not None:
             check_correlation(given.result, given.stream)
-            parsed = self.correlations.parse(given.query, given.namespaces, given.default_namespace)
-            self.correlations.add(given.id, parsed, given.query)
+            self.correlations.add(given.id, prepared, given.query)
             return
         own = None if given.stream is None else self._streams.get(given.stream) or self._engine_of()
         engine = self.engine if own is None else own
@@ -394,8 +410,11 @@ class Broker:
                 text = f"there is no paused subscription {id!r}"
                 raise OptionError("not-paused", text, hint="broker.paused has the paused ones")
             try:
-                if isinstance(one.source, Correlation):
-                    self.correlations.add(id, one.source)
+                if is_correlation(one.source.query):
+                    prepared = self.correlations.prepare(
+                        one.source.query, one.source.namespaces, one.source.default_namespace
+                    )
+                    self.correlations.add(id, prepared)
                 else:
                     self._engine(one.source.stream).add_many([one.source])
             except BaseException:
@@ -412,7 +431,7 @@ class Broker:
         with self._lock:
             for failure in failures:
                 id, error = failure.id, failure.error
-                source = self._failing.get(id) or self.correlations.get(id)
+                source = self._failing.get(id) or (self._subscriptions.get(id) if id in self.correlations else None)
                 if source is None or id in self._paused or error.code in UNCOUNTED:
                     continue
                 streak = self._streaks[id] = self._pausing.count(self._streaks.get(id), 1, number - 1)
@@ -452,7 +471,8 @@ class Broker:
         if id is not None and not is_id(id):
             raise OptionError("bad-id", f"a message's id is a string or a whole number of 64 bits, not {id!r}")
         at = None if time is None else self._checked(time_option(time))
-        number = next(self._published)
+        with self._counting:
+            number = self._published = self._published + 1
         message = number if id is None else id
         failed: list[Failure] = []
         seen: Seen | None = None
@@ -473,11 +493,7 @@ class Broker:
         elif results:
             details = {place: (message, result, None) for place, result in results.items()}
         if failed:
-            self._count(failed, number)
-            if failures is not None:
-                failures += failed
-            for failure in failed if failures is None else ():
-                _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
+            self._fail(failed, number, message, failures)
         subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
         return Matches(message, ids, subscribers, details)
 
@@ -489,6 +505,15 @@ class Broker:
         ids, results, witness, found = self.engine.process(xml, failed, streams, text)
         seen = None if witness is None else Seen(version, witness)
         return Read(ids, results, seen, found, failed)
+
+    def _fail(self, failed: list[Failure], number: int, message: MessageId, failures: list[Failure] | None) -> None:
+        """Tell the caller of failures, or the log."""
+        self._count(failed, number)
+        if failures is not None:
+            failures += failed
+            return
+        for failure in failed:
+            _LOG.warning("the subscription %r failed on %r: %s", failure.id, message, failure.error)
 
     def _add_streams(
         self,
@@ -504,7 +529,7 @@ class Broker:
         if stream is not None and stream in self._streams:
             parts.add(message, *self._streams[stream].find(xml, failed))
         if self.correlations:
-            outcome = self._correlate(xml, message, self._now() if at is None else at, stream or "", failed, seen)
+            outcome = self._correlate(xml, message, self._times() if at is None else at, stream or "", failed, seen)
             parts.add_correlated(outcome.results)
             for made in outcome.derived:
                 if made.stream in self._streams:
@@ -516,12 +541,96 @@ class Broker:
     ) -> Iterator[Matches]:
         """Publish messages one after the other; yield the matches of each as ``publish`` returns them.
 
-        Raises MessageError at the first message that cannot be read; those before it have been published.
+        Messages of a list or tuple are published in batches of up to 256 where there are correlations, which is
+        quicker: those of a batch are published when the matches of its first one are asked for. Messages of any other
+        iterable are published when their own matches are asked for.
+
+        Raises MessageError at the first message that cannot be read; those before it have been published, and none
+        after it.
         """
         if isinstance(messages, (bytes, bytearray, memoryview, str)) or not isinstance(messages, Iterable):
             text = f"messages are an iterable of bytes, not {type(messages).__name__}"
             raise OptionError("bad-message", text, hint="publish takes a single message")
-        return (self.publish(xml, stream=stream, failures=failures) for xml in messages)
+        if not isinstance(messages, (list, tuple)):
+            return (self.publish(xml, stream=stream, failures=failures) for xml in messages)
+        if stream is not None:
+            _check_text("a stream", stream)
+        if failures is not None and not isinstance(failures, list):
+            raise OptionError("bad-failures", f"failures is a list, not {type(failures).__name__}")
+        return self._publish_lists(messages, stream, failures)
+
+    def _publish_lists(
+        self, messages: Sequence[bytes], stream: str | None, failures: list[Failure] | None
+    ) -> Iterator[Matches]:
+        for start in range(0, len(messages), AT_ONCE):
+            some = messages[start : start + AT_ONCE]
+            is_together = self.correlations and self.correlations.publishes_many and stream not in self._streams
+            if is_together and isinstance(self.engine, Engine) and self.engine.reads_alone:
+                good = [xml for xml in some if type(xml) is bytes]
+                if len(good) == len(some):
+                    yield from self._publish_together(self.engine, good, stream, failures)
+                    continue
+            for xml in some:
+                yield self.publish(xml, stream=stream, failures=failures)
+
+    def _publish_together(
+        self, engine: Engine, messages: list[bytes], stream: str | None, failures: list[Failure] | None
+    ) -> Iterator[Matches]:
+        """Publish messages by as few calls of the kernel as their results allow."""
+        with self._counting:
+            first, last = self._published + 1, self._published + len(messages)
+            self._published = last
+        while messages:
+            began = engine.reuses
+            taken, rows, error = self.correlations.publish_many(
+                messages, stream or "", first, self._times, engine.selects
+            )
+            if error is not None:
+                with self._counting:
+                    if self._published == last:  # nobody else has published: the ids of the rest are free again
+                        self._published = first + taken
+            found = [Matches(number, _NONE) for number in range(first, first + taken)]
+            failed = {}
+            for one in rows:
+                found[one[0]], of_row = self._matches_of(engine, first + one[0], one, began)
+                if of_row:
+                    failed[one[0]] = of_row
+            for row, matches in enumerate(found):
+                if row in failed:
+                    self._fail(failed[row], first + row, first + row, failures)
+                yield matches
+            if error is not None:
+                raise error
+            messages, first = messages[taken:], first + taken
+
+    def _matches_of(self, engine: Engine, message: int, one: PublishedRow, began: int) -> tuple[Matches, list[Failure]]:
+        _, numbers, results, exceeded, outcome, refusal = one
+        failed: list[Failure] = []
+        ids: list[SubscriptionId] = []
+        if numbers or exceeded:
+            ids, results = engine.finish(numbers, results, exceeded, failed, began)
+        details: Mapping[int, Details]
+        if isinstance(outcome, list) and not results:
+            places = enumerate(outcome, len(ids))
+            details = {at: (message, (None, None, True, payload, None), of) for at, (_, payload, of) in places}
+            ids = [*ids, *[id for id, _, _ in outcome]]
+        else:
+            parts = _Parts(message, self.engine.limits)
+            parts.add(message, ids, results)
+            if isinstance(outcome, Outcome):
+                failed += outcome.failures
+                parts.add_correlated(outcome.results)
+            else:
+                parts.add_correlated([Correlated(id, joined, payload) for id, payload, joined in outcome])
+            parts.finish()
+            ids, details = parts.ids, parts.details
+        if refusal is not None:
+            failed += self._failures_of_all(refusal)
+        subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
+        return Matches(message, ids, subscribers, details), failed
+
+    def _failures_of_all(self, error: MessageError) -> list[Failure]:
+        return [Failure(id, SubscriptionError(error.code, error.text)) for id in self.correlations.ids]
 
     def _correlate(
         self, xml: bytes, message: str | int, at: int, stream: str, failed: list[Failure], seen: Seen | None
@@ -531,7 +640,7 @@ class Broker:
         except MessageError as error:
             if error.code != TOO_MUCH:
                 raise
-            failed += [Failure(id, SubscriptionError(error.code, error.text)) for id in self.correlations.ids]
+            failed += self._failures_of_all(error)
             return Outcome([], [])
         failed += outcome.failures
         return outcome
@@ -553,11 +662,13 @@ class Broker:
             raise MessageError("time-ahead", text, line=0, column=0, offset=0)
         return time
 
-    def _now(self) -> int:
-        """Later than the last time, so that what is published later also happened later."""
-        with self._lock:
-            self._newest = max(self._newest + 1, time_ns() // 1000)
-            return self._newest
+    def _times(self, count: int = 1) -> int:
+        """Return the first of so many times in a row, later than the last one, so that what is published later also
+        happened later."""
+        with self._counting:
+            first = max(self._newest + 1, time_ns() // 1000)
+            self._newest = first + count - 1
+            return first
 
     def explain(
         self,

@@ -80,15 +80,3 @@ def offsets_of(lengths: pa.Array) -> pa.Array:
     """Return the offsets of lists of these lengths."""
     ends: Any = pc.cumulative_sum(lengths).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])
-
-
-def merged(left: pa.ListArray, right: pa.ListArray, key: str | None = "subscription") -> pa.ListArray:
-    """Return two columns of lists as one, each list in ascending order of a field, or of the items themselves."""
-    values = pa.concat_arrays([left.flatten(), right.flatten()])
-    rows = pa.concat_arrays([pc.list_parent_indices(left), pc.list_parent_indices(right)])
-    numbers = values if key is None else values.field(key)
-    order = pc.sort_indices(
-        pa.table([rows, numbers], ["row", "number"]), sort_keys=[("row", "ascending"), ("number", "ascending")]
-    )
-    lengths = pc.add(pc.list_value_length(left), pc.list_value_length(right))
-    return pa.ListArray.from_arrays(offsets_of(lengths), values.take(order))

@@ -12,12 +12,12 @@ from twigcast.pattern import (
     LinearPath,
     Match,
     Node,
-    Not,
-    Or,
     Predicate,
     Step,
     StringValue,
     Twig,
+    constants,
+    own_leaves,
     predicate_text,
 )
 from twigcast.plan.slots import Slot
@@ -60,20 +60,14 @@ def decompose(program: Predicate) -> Decomposition:
 
 
 def _walk(predicate: Predicate, base: tuple[Step, ...], found: Decomposition) -> None:
-    match predicate:
-        case And(terms) | Or(terms):
-            for term in terms:
-                _walk(term, base, found)
-        case Not(term):
-            _walk(term, base, found)
-        case Exists() | Compare() | Match():
-            twig = branch_of(predicate)
-            assert twig is not None
+    for leaf in own_leaves(predicate):
+        twig = branch_of(leaf)
+        if twig is not None:
             path = _path(_twig(twig, base, found))
             found.paths.append(path)
-            if not isinstance(predicate, Exists):
-                assert isinstance(predicate.const, Slot)
-                found.tests.append(ValueTest(path, predicate_text(predicate), predicate.const.index))
+            if isinstance(leaf, Compare | Match):
+                assert isinstance(leaf.const, Slot)
+                found.tests.append(ValueTest(path, predicate_text(leaf), leaf.const.index))
 
 
 def _twig(twig: Twig, base: tuple[Step, ...], found: Decomposition) -> tuple[Step, ...]:
@@ -90,13 +84,8 @@ def _twig(twig: Twig, base: tuple[Step, ...], found: Decomposition) -> tuple[Ste
 
 
 def _branches(predicate: Predicate) -> int:
-    match predicate:
-        case And(terms) | Or(terms):
-            return sum(map(_branches, terms))
-        case Not(term):
-            return _branches(term)
-    twig = branch_of(predicate)
-    return int(twig is not None and len(twig.nodes) > 0)
+    twigs = map(branch_of, own_leaves(predicate))
+    return sum(twig is not None and len(twig.nodes) > 0 for twig in twigs)
 
 
 def _path(steps: tuple[Step, ...]) -> str:
@@ -134,21 +123,10 @@ def star_of(program: Predicate) -> Star | None:
                 terms.extend(inner)
             case Compare(StringValue(twig, False), _, Slot(_, index)) if not any(node.filters for node in twig.nodes):
                 slots.add(index)
-            case other if _has_slots(other):
+            case other if constants(other):
                 return None
     return Star(_path(trunk), frozenset(slots)) if slots else None
 
 
 def _is_positional(node: Node) -> bool:
     return any(map(uses_position, node.filters))
-
-
-def _has_slots(predicate: Predicate) -> bool:
-    match predicate:
-        case And(terms) | Or(terms):
-            return any(map(_has_slots, terms))
-        case Not(term):
-            return _has_slots(term)
-        case Exists(twig):
-            return any(_has_slots(one) for node in twig.nodes for one in node.filters)
-    return isinstance(predicate, Compare | Match)

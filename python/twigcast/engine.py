@@ -156,8 +156,8 @@ class Engine:
         self._compiler = compiler_for(self.namespaces, None)
         self._shapes = self._make_shapes()
         self._register = Register(self.kernel)
-        # subscriptions that ask for results, by number
-        self._wanting: dict[int, Subscription] = {}
+        # numbers of subscriptions that ask for nodes or fragments
+        self._wanting: set[int] = set()
         # transforms, by number
         self._transforming: dict[int, Subscription] = {}
         self._ids = Ids()
@@ -300,7 +300,7 @@ class Engine:
             except BaseException:
                 register.clear()
                 raise
-            self._wanting.update((numbers[i], subscriptions[i]) for i in wanting)
+            self._wanting.update(numbers[i] for i in wanting)
             for i, prepared in transforms:
                 self._add_transform(numbers[i], subscriptions[i], prepared)
             self._enter(ids, numbers)
@@ -308,15 +308,6 @@ class Engine:
                 self._history.advanced(len(ids))
             else:
                 self._history.added(subscriptions)
-
-    def _want(self, number: int, s: Subscription) -> None:
-        """Register the nodes or fragments that a subscription from a snapshot asks for."""
-        self._wanting[number] = s
-        if self.kernel.has_query(number):
-            self.kernel.want_query(number, s.result == "fragments")
-        else:
-            template, literals = self._split(s)
-            self._register.want(number, template, literals, s.result)
 
     def _is_transform(self, s: Subscription) -> bool:
         query = s.query
@@ -334,13 +325,13 @@ class Engine:
         return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
 
     @cached_property
-    def _templates(self) -> Templates:
+    def _templates(self) -> Templates[Transform, Encoded]:
         """The shapes of transforms, encoded for the kernel in use."""
-        from twigcast.transform.encode import compiled
+        from twigcast.transform.encode import compiled, condition
         from twigcast.transform.templates import Templates
 
         codes = self._register.codes
-        return Templates(parse_transform_of, lambda transform: compiled(transform, codes))
+        return Templates(parse_transform_of, lambda transform: compiled(transform, codes), condition)
 
     def _add_transform(self, number: int, s: Subscription, e: Encoded) -> None:
         self._transforming[number] = s
@@ -436,7 +427,7 @@ class Engine:
             number = self._ids.pop(id)
             self.kernel.remove(number)
             self._transforming.pop(number, None)
-            self._wanting.pop(number, None)
+            self._wanting.discard(number)
             self._history.removed(id)
             self._removed += 1
             if self._removed >= max(COMPACT_AFTER, len(self._ids)):
@@ -504,24 +495,45 @@ class Engine:
             raise error_of(error)
         if self._gate is not None:
             self._validate(xml)
-        failed = [Failed.exceeded(number, what, self.limits) for number, what in exceeded]
+        failed: list[Failed] = []
         numbers = self._add_planned(xml, numbers, results, failed)
+        ids, by_place = self.finish(numbers, results, exceeded, failures, began, failed)
+        return Processed(ids, by_place, None if streams is None else witness, found)
+
+    @property
+    def reads_alone(self) -> bool:
+        """Whether the kernel alone decides what matches, so that many messages can be given to it at once."""
+        return type(self) is Engine and self._gate is None
+
+    @property
+    def reuses(self) -> int:
+        """How often a number has come to mean another subscription."""
+        return self._reuses
+
+    def finish(
+        self,
+        numbers: list[int],
+        results: dict[int, Result],
+        exceeded: Iterable[tuple[int, str]],
+        failures: list[Failure] | None,
+        began: int,
+        failed: Sequence[Failed] = (),
+    ) -> tuple[list[SubscriptionId], dict[int, Result]]:
+        """Return what ``find`` does for what the kernel found when ``reuses`` was ``began``."""
+        failed = [*(Failed.exceeded(number, what, self.limits) for number, what in exceeded), *failed]
         if results and self._transforming:
             results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
         if failed:
             self._report(failed, failures)
-        if streams is None:
-            witness = None
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
             ids = self._ids.at(numbers)
             if not results:
-                return Processed(ids, results, witness, found)
+                return ids, results
             if len(ids) < len(numbers):  # some were removed meanwhile
                 numbers = [n for n in numbers if self._ids.at([n])]
-        by_place = {place: results[n] for place, n in enumerate(numbers) if n in results}
-        return Processed(ids, by_place, witness, found)
+        return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
 
     def _text(self, path: TextPath) -> int:
         """Return the kernel's number of a path."""
@@ -689,6 +701,7 @@ class Engine:
         """Goes on from what a snapshot held."""
         self.kernel, self._register = kernel, Register(kernel)
         self.__dict__.pop("_templates", None)
+        self._wanting = set(kernel.selecting())
         self._ids, self._history = ids, history
 
     def _compact(self) -> None:

@@ -32,6 +32,7 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import slotted
 from twigcast.shape import Template
+from twigcast.shown import in_columns
 
 _INDEXES = {
     "path step": "by hash, as the last step of the path",
@@ -162,11 +163,7 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{heading if i == 0 else '':<12}{line}".rstrip()
-            for heading, lines in self.sections()
-            for i, line in enumerate(lines)
-        )
+        return "\n".join(in_columns(self.sections()))
 
 
 def explain(

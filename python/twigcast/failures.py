@@ -5,7 +5,7 @@ Imports: errors, ids, limits, rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -74,11 +74,6 @@ FailedRows: TypeAlias = dict[int, list[Failed]]
 def exceeded_rows(rows: Iterable[tuple[int, list[tuple[int, str]]]], limits: Limits) -> FailedRows:
     """Return the kernel's failures by row: of each subscription, its number and what it took too much of."""
     return {row: [Failed.exceeded(number, what, limits) for number, what in failed] for row, failed in rows}
-
-
-def add_failed(rows: FailedRows, more: Mapping[int, Iterable[Failed]]) -> None:
-    for row, failed in more.items():
-        rows.setdefault(row, []).extend(failed)
 
 
 def failures_column(length: int, rows: FailedRows) -> pa.Array:

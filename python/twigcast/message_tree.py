@@ -6,7 +6,7 @@ text nodes to evaluate at, and so positions and every axis mean what XPath says 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from lxml import etree
@@ -14,23 +14,13 @@ from lxml import etree
 from twigcast import libxml2
 from twigcast.errors import Span
 from twigcast.lang import ast
+from twigcast.lang.context import DOCUMENT
 from twigcast.lang.printer import to_xpath
 from twigcast.limits import Limits
 
-_OF_CONTEXT = frozenset(("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri"))
 _NOWHERE = Span(0, 0)
 # Nodes that are no elements have to be found again for each evaluation.
 _FOUND_ANEW = 30
-DOCUMENT = ast.LocationPath(True, (), _NOWHERE)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Where an expression is evaluated: a node, and its position among how many."""
-
-    node: ast.Expr = DOCUMENT
-    position: int = 1
-    last: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +41,6 @@ class Found:
 
     def as_dict(self) -> dict[str, object]:
         return {"path": self.path, "line": self.line, "column": self.column}
-
-
-def at(expr: ast.Expr, context: Context) -> ast.Expr:
-    """The expression with its context written in: it means the same wherever it is evaluated."""
-    match expr:
-        case ast.LocationPath(absolute, steps):
-            if absolute or context.node == DOCUMENT:
-                return replace(expr, absolute=True)
-            return along(context.node, steps)
-        case ast.FilterPath():
-            return replace(expr, primary=at(expr.primary, context))
-        case ast.Union() | ast.Logical():
-            return replace(expr, operands=tuple(at(one, context) for one in expr.operands))
-        case ast.Comparison() | ast.Arithmetic():
-            return replace(expr, left=at(expr.left, context), right=at(expr.right, context))
-        case ast.Negation():
-            return replace(expr, operand=at(expr.operand, context))
-        case ast.Call("position" | "last" as name):
-            return ast.Number(float(context.position if name == "position" else context.last), expr.span)
-        case ast.Call("lang"):
-            asked = replace(expr, arguments=tuple(at(one, context) for one in expr.arguments))
-            return ast.Call("boolean", (ast.FilterPath(context.node, (asked,), (), expr.span),), expr.span)
-        case ast.Call(name, ()) if name in _OF_CONTEXT:
-            return replace(expr, arguments=(context.node,))
-        case ast.Call():
-            return replace(expr, arguments=tuple(at(one, context) for one in expr.arguments))
-    return expr
-
-
-def along(base: ast.Expr, steps: tuple[ast.AxisStep, ...]) -> ast.Expr:
-    """What the steps find from the nodes of ``base``."""
-    if not steps:
-        return base
-    if base == DOCUMENT:
-        return ast.LocationPath(True, steps, _NOWHERE)
-    return ast.FilterPath(base, (), steps, _NOWHERE)
 
 
 def nth(nodes: ast.Expr, n: int) -> ast.Expr:

@@ -12,7 +12,8 @@ a shape, and ``constants`` lists them in the order of traversal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from twigcast.errors import Span
@@ -326,23 +327,82 @@ def test_text(kind: str, ns: str | None, local: str | None) -> str:
     return f"{kind}()"
 
 
-def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
-    """The constants in the order of traversal; patterns of one shape differ in nothing else."""
-    found: list[Const] = []
+# -- traversal
+
+
+def walk(pattern: Predicate | Twig) -> Iterator[object]:
+    """Yield a pattern and all its parts: predicates, values, twigs and constants, outer ones first."""
     stack: list[object] = [pattern]
     while stack:
-        match stack.pop():
-            case Const() as const:
-                found.append(const)
-            case And(parts) | Or(parts) | Node(filters=parts):
-                stack.extend(reversed(parts))
-            case Not(part) | Exists(part) | StringValue(part) | NormalizeSpace(part) | StringLength(part) | Count(part):
-                stack.append(part)
-            case Twig(nodes):
-                stack.extend(reversed(nodes))
-            case Compare(value, _, const) | Match(_, value, const):
-                stack.extend((const, value))
-    return tuple(found)
+        part = stack.pop()
+        yield part
+        # not by class patterns, which take several times as long
+        if isinstance(part, Twig):
+            if not part.bare:
+                stack.extend(reversed([one for node in part.nodes for one in node.filters]))
+        elif isinstance(part, Compare | Match):
+            stack += (part.const, part.value)
+        elif isinstance(part, Exists | StringValue | Count):
+            stack.append(part.twig)
+        elif isinstance(part, And | Or):
+            stack.extend(reversed(part.terms))
+        elif isinstance(part, Not):
+            stack.append(part.term)
+        elif isinstance(part, NormalizeSpace | StringLength):
+            stack.append(part.of)
+
+
+def own_leaves(predicate: Predicate) -> Iterator[Predicate]:
+    """Yield the leaves about the context node itself, in order, not those of filters within branches."""
+    stack = [predicate]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, And | Or):
+            stack.extend(reversed(one.terms))
+        elif isinstance(one, Not):
+            stack.append(one.term)
+        else:
+            yield one
+
+
+def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
+    """Return the constants in the order of traversal; patterns of one shape differ in nothing else."""
+    return tuple([part for part in walk(pattern) if isinstance(part, Const)])
+
+
+def twig_of(value: Value) -> Twig:
+    """Return the branch that a value is of."""
+    while isinstance(value, NormalizeSpace | StringLength):
+        value = value.of
+    return value.twig
+
+
+def tests_any(value: Value) -> bool:
+    """Whether a test of the value holds if it holds for any node of its branch."""
+    while isinstance(value, NormalizeSpace | StringLength):
+        value = value.of
+    return isinstance(value, StringValue) and not value.first
+
+
+_P = TypeVar("_P", bound="Compare | Match")
+
+
+def tested_at(test: _P, twig: Twig) -> _P:
+    """Return the same test of another branch."""
+    return replace(test, value=with_twig(test.value, twig))  # type: ignore[arg-type]
+
+
+_V = TypeVar("_V", bound="Value")
+
+
+def with_twig(value: _V, twig: Twig) -> _V:
+    """Return the same value of another branch."""
+    if isinstance(value, NormalizeSpace | StringLength):
+        of = with_twig(value.of, twig)
+        return value if of is value.of else type(value)(of)  # type: ignore[arg-type]
+    if twig is value.twig:
+        return value
+    return StringValue(twig, value.first) if isinstance(value, StringValue) else Count(twig)  # type: ignore[return-value]
 
 
 # -- text: XPath-like, for people, and as the sort key of canonical forms

@@ -7,10 +7,8 @@ once, by compiling the text again with a sentinel in place of each.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from twigcast.errors import QueryError
 from twigcast.lang import ast
@@ -19,21 +17,15 @@ from twigcast.lang.lexer import MAX_LENGTH, check_text
 from twigcast.lang.program import Program
 from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 from twigcast.pattern import (
-    And,
     Compare,
-    Count,
-    Exists,
     Match,
     NormalizeSpace,
-    Not,
-    Or,
     Predicate,
-    StringLength,
     StringValue,
-    Twig,
     constants,
     predicate_text,
     twig_text,
+    walk,
 )
 from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
@@ -250,13 +242,7 @@ def _compared_literals(probe: Plan) -> set[int]:
     """
     assert probe.residual is not None
     found: set[int] = set()
-    stack: list[Any] = [probe.residual.expr]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, tuple):
-            stack += one
-        elif dataclasses.is_dataclass(one):
-            stack += [getattr(one, field.name) for field in dataclasses.fields(one)]
+    for one in ast.walk(probe.residual.expr):
         if isinstance(one, ast.Comparison):
             for literal, other in ((one.left, one.right), (one.right, one.left)):
                 match literal:
@@ -291,32 +277,12 @@ def _plain_slots(p: Plan) -> set[int]:
 def plain_slots(program: Predicate) -> set[int]:
     """The same of a condition."""
     found: set[int] = set()
-
-    def twig(t: Twig) -> None:
-        for node in t.nodes:
-            for filter in node.filters:
-                walk(filter)
-
-    def walk(q: Predicate) -> None:
-        match q:
-            case And(terms) | Or(terms):
-                for term in terms:
-                    walk(term)
-            case Not(term):
-                walk(term)
-            case Exists(t):
-                twig(t)
-            case Compare(StringValue(t, first) | NormalizeSpace(StringValue(t, first)), _, Slot(_, index)):
-                if not first:
-                    found.add(index)
-                twig(t)
-            case Match(_, StringValue(t, _) | NormalizeSpace(StringValue(t, _)), Slot(_, index)):
+    for part in walk(program):
+        match part:
+            case Compare(StringValue(_, False) | NormalizeSpace(StringValue(_, False)), _, Slot(_, index)):
                 found.add(index)
-                twig(t)
-            case Compare(StringLength(StringValue(t, _) | NormalizeSpace(StringValue(t, _))) | Count(t)):
-                twig(t)
-
-    walk(program)
+            case Match(_, _, Slot(_, index)):
+                found.add(index)
     return found
 
 

@@ -1,7 +1,8 @@
-"""A ``repr`` for records: the fields that say something, each short enough to read."""
+"""How records and explanations read: the fields that say something, and headings with their lines."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -29,3 +30,10 @@ def _cut(value: Any) -> str:
         return text
     count = f" ({len(value):,} items)" if hasattr(value, "__len__") else ""
     return f"{text[:SHOWN]}…{count}"
+
+
+def in_columns(sections: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """Yield the lines of sections, each heading to the left of the first line of its section."""
+    for heading, lines in sections:
+        for i, line in enumerate(lines):
+            yield f"{heading if i == 0 else '':<12}{line}".rstrip()

@@ -21,7 +21,7 @@ from twigcast.sealed import Format
 if TYPE_CHECKING:
     from twigcast.engine import Engine
 
-FORMAT = Format("snapshot", b"TWIGCAST", 5, oldest=4)
+FORMAT = Format("snapshot", b"TWIGCAST", 6, oldest=4)
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,14 +48,17 @@ def _open_residual(engine: Engine, number: int, value: Any) -> None:
     engine.kernel.add_query(number, program.words, program.strings)
 
 
-def _save_results(engine: Engine) -> Iterable[tuple[int, Any]]:
-    return ((number, as_dict(s)) for number, s in engine._wanting.items())
-
-
 def _open_result(engine: Engine, number: int, value: Any) -> None:
+    """Compile what a subscription selects, which snapshots of earlier versions have as text."""
     from twigcast.engine import Subscription
 
-    engine._want(number, Subscription(**value))
+    s = Subscription(**value)
+    engine._wanting.add(number)
+    if engine.kernel.has_query(number):
+        engine.kernel.want_query(number, s.result == "fragments")
+    else:
+        template, literals = engine._split(s)
+        engine._register.want(number, template, literals, s.result)
 
 
 def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
@@ -74,7 +77,7 @@ def _open_transform(engine: Engine, number: int, value: Any) -> None:
 # Whatever else is kept per subscription belongs here; what it is called must not change.
 EXTRAS = {
     "residual": Extra(lambda engine: (), _open_residual),
-    "result": Extra(_save_results, _open_result),
+    "result": Extra(lambda engine: (), _open_result),
     "transform": Extra(_save_transforms, _open_transform),
 }
 

@@ -217,6 +217,8 @@ def test_hints_of_commands(run: Any, folder: Any) -> None:
     Path("pipeline.toml").write_text(config.replace("zzz = 1\n", ""))
     assert run("subscribe", "--id", "a", "--stream", "orders", "/a").stderr == ""
     assert "no stream of the configuration" in run("subscribe", "--id", "b", "--stream", "ordres", "/a").stderr
+    unread = run("subscribe", "S//a->x JOIN{x = y, 5} orders//b->y").stderr
+    assert unread.count("warning") == 1 and "no PUBLISH is called 'S'" in unread
     forges = run("subscribe", "SELECT <order>{ $x }</order> FROM other/a->x PUBLISH orders")
     assert forges.returncode == 2 and "published-source" in forges.stderr and "another name" in forges.stderr
     again = run("subscribe", "--id", "a", "/a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import sqlite3
 from pathlib import Path
 
@@ -23,6 +24,20 @@ def test_a_snapshot_and_its_delta(earlier_folder: Path) -> None:
     assert set(found) == {"twig", 7, "nodes", "fragments", "transform", "tian", "later"}
     assert found["fragments"].fragments == [b'<p:b xmlns:p="urn:a"/>']
     assert found["transform"].payload == b"<r><b>1</b><b/></r>"
+
+
+def test_a_snapshot_that_has_texts_of_what_is_selected(tmp_path: Path) -> None:
+    """Format 5 has no selectors in the kernel's part. Saved again, it needs no text any more."""
+    path = tmp_path / "format-5.snapshot"
+    path.write_bytes(lzma.decompress((Path(__file__).parent / "format-5.snapshot.xz").read_bytes()))
+    opened = Engine.open(path)
+    opened.save(tmp_path / "now.snapshot")
+    for engine in (opened, Engine.open(tmp_path / "now.snapshot")):
+        found = {one.id: one for one in engine.select(b'<a><b>1</b><c>3</c><p:b xmlns:p="urn:a"/></a>')}
+        assert set(found) == {"twig", "fragments", "residual", "row", "transform", 7}
+        assert found["fragments"].fragments == [b'<p:b xmlns:p="urn:a"/>']
+        assert found["residual"].nodes == found["row"].nodes and len(found["row"].nodes or ()) == 1
+        assert found["transform"].payload == b"<r><b>1</b></r>"
 
 
 def test_the_outbox_and_the_dead_letters(earlier_folder: Path) -> None:

@@ -9,7 +9,7 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from twigcast.correlate.reference import evaluate
+from correlate_reference import evaluate
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
+from correlate_reference import evaluate
 from twigcast import Broker
 from twigcast.broker import Failure
 from twigcast.correlate.default import TOO_MUCH
 from twigcast.correlate.engine import Correlations
-from twigcast.correlate.reference import evaluate
 from twigcast.lang.xscl import parse_correlation
 from twigcast.transform.render import canonical
 from twigcast.units import SECOND

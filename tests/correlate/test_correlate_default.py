@@ -11,9 +11,9 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from correlate_reference import evaluate
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
-from twigcast.correlate.reference import evaluate
 from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.lang.xscl import parse_correlation

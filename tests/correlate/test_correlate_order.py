@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from correlate_reference import evaluate
 from twigcast.correlate.engine import Correlations
-from twigcast.correlate.reference import evaluate
 from twigcast.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.units import SECOND

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twigcast.correlate.reference import evaluate
+from correlate_reference import evaluate
 from twigcast.correlate.streams import check_streams
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from twigcast import _kernel
-from twigcast.correlate.default import Blocks
+from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlations, Outcome
 from twigcast.correlation import Correlation
 from twigcast.engine import Engine
@@ -27,9 +27,10 @@ def witnesses(correlations: Sequence[Correlation], messages: Arrivals) -> list[b
     """Return what a process with these correlations sees of messages."""
     engine = Engine()
     engine.add("//*", id="filter")
-    blocks = Blocks(engine, portable=True)
-    for one in correlations:
-        blocks.enter(one)
+    backend = Default(engine=engine, portable=True)
+    for number, one in enumerate(correlations):
+        backend.add(number, one)
+    blocks = backend.blocks
     found: list[bytes | None] = []
     for _, stream, _, xml in messages:
         batch = pa.record_batch({"id": [0], "xml": pa.array([xml], pa.binary())})

@@ -1,11 +1,13 @@
 """Every hostile message through a pipeline, from each kind of source: with schemas, and with correlations.
 
-A new source is a new row of `STREAMS`. What was refused is then put back, and what was accepted is replayed. Beside it
-the stage for large files.
+A new source is a new row of `STREAMS`, but for Kafka, which needs a server and has a test of its own. What was refused
+is then put back, and what was accepted is replayed. Beside it the stage for large files.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hostile_messages import BY_NAME, GOOD, SECRET, table
 from test_hostile_messages import TEXT, wrong
 from ways_in import DTD, IDS, SUBSCRIPTIONS, XSD, Answer, Messages, Way
@@ -142,6 +145,8 @@ def check_stream(name: str, sent: Messages, found: dict[str, Counter[str]], lett
 
     def of(id: str) -> str:
         """The name of a message, of which its id has been made."""
+        if name == "kafka":
+            return list(sent)[int(id.rpartition("/")[2])]
         file, _, number = id.partition("#")
         return numbers[number] if file == "lines.txt" else file.partition(".")[0]
 
@@ -154,6 +159,38 @@ def check_stream(name: str, sent: Messages, found: dict[str, Counter[str]], lett
         reasons = [letter.reason for message, letter in letters.items() if of(message) == row.name]
         assert len(reasons) == 1 and reasons[0] in row.codes, (name, row.name, reasons)
         assert not [message for message in found if of(message) == row.name], (name, row.name)
+
+
+@pytest.mark.slow
+def test_kafka(kafka_servers: str, tmp_path: Path) -> None:
+    """Keys and headers are any bytes, too."""
+    from confluent_kafka import Producer
+
+    hostile = table(tmp_path / "lure")
+    messages = {name: xml for name, xml in {**hostile, **GOOD, "invalid": INVALID}.items() if len(xml) < 900_000}
+    producer = Producer({"bootstrap.servers": kafka_servers})
+    for number, xml in enumerate(messages.values()):
+        key = (b"\xff\xfe", None, b"\0", "\N{SNOWMAN}".encode())[number % 4]
+        headers = [("\N{SNOWMAN}", b"\xff"), ("none", None)] if number % 3 == 0 else None
+        producer.produce("hostile", xml, key=key, partition=0, headers=headers)
+    producer.produce("hostile", None, key=b"deleted", partition=0)
+    assert producer.flush(60) == 0
+    (tmp_path / "a.dtd").write_bytes(DTD)
+    (tmp_path / "a.xsd").write_bytes(XSD)
+    more = f'[streams.kafka]\nsource = "kafka"\nbootstrap_servers = "{kafka_servers}"\ntopic = "hostile"\n'
+    more += 'publisher = "by-dtd"\n'
+    (tmp_path / "pipeline.toml").write_text(CONFIG.format(folder=tmp_path, streams=more))
+    settings = config.load(tmp_path / "pipeline.toml")
+    with Store.open(settings.store.url) as store:
+        store.add_subscriber("ann")
+        for s in SUBSCRIPTIONS:
+            store.subscribe(s.query, id=str(s.id), result=s.result, subscriber="ann")
+    command = [sys.executable, "-m", "twigcast", "run", str(tmp_path / "pipeline.toml"), "--once"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert SECRET not in ran.stdout + ran.stderr
+    sent = {**messages, "deleted": b""}
+    check_stream("kafka", sent, delivered(tmp_path / "lake")["kafka"], dead(settings)["kafka"])
 
 
 def reasons(refused: dict[str, dict[str, Any]]) -> dict[int, str]:

@@ -190,7 +190,11 @@ def through_digest(folder: Path, messages: Messages) -> Answers:
 # -- the program
 
 
-def through_program(folder: Path, messages: Messages, *options: str) -> Answers:
+def through_program(folder: Path, messages: Messages, schema: tuple[str, bytes] | None = None) -> Answers:
+    options = []
+    if schema is not None:
+        (folder / schema[0]).write_bytes(schema[1])
+        options = ["--schema", str(folder / schema[0]), "--on-invalid", "reject"]
     inbox, subscriptions = folder / "in", folder / "subscriptions.jsonl"
     inbox.mkdir()
     for name, xml in messages.items():
@@ -212,6 +216,25 @@ def through_program(folder: Path, messages: Messages, *options: str) -> Answers:
             _, _, code, text = rest.split(":", 3)
             answer.error, answer.text = code.strip(), text
     found["good-1"].said = run.stdout + run.stderr
+    return found
+
+
+def through_validate(folder: Path, messages: Messages) -> Answers:
+    """A message that is well-formed counts as a match of ``all``."""
+    inbox = folder / "in"
+    inbox.mkdir()
+    for name, xml in messages.items():
+        (inbox / f"{name}.xml").write_bytes(xml)
+    command = [sys.executable, "-m", "twigcast.cli", "validate", str(inbox)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 2, run.stderr
+    assert "Traceback" not in run.stderr
+    found = {}
+    for line in run.stdout.splitlines():
+        row = json.loads(line)
+        error = row["error"] or {"code": None, "text": ""}
+        found[Path(row["message"]).stem] = Answer({"all"} if row["ok"] else set(), error["code"], error["text"], line)
+    found["good-1"].said += run.stderr
     return found
 
 
@@ -248,4 +271,9 @@ WAYS = (
     Way("chunks", through_chunks, ids=frozenset(s.id for s in SUBSCRIPTIONS[:4])),
     Way("digest", through_digest, ids=frozenset({"all"})),
     Way("program", through_program),
+    Way("validate", through_validate, ids=frozenset({"all"})),
+    *(
+        Way(f"program {kind}", partial(through_program, schema=(f"a.{kind}", text)), schema=True)
+        for kind, text in (("dtd", DTD), ("xsd", XSD))
+    ),
 )

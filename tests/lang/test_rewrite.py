@@ -127,7 +127,11 @@ def test_constant_queries(text: str, value: object) -> None:
     ("text", "necessary", "reason", "under"),
     [
         ("//a[b = c]", ".//a[b and c]", "between two paths", "b = c"),
-        ("//a/following-sibling::b", ".//*[a and b] or (a and b)", "axis following-sibling", "following-sibling::b"),
+        ("//a/following-sibling::b", ".//*[a and b]", "axis following-sibling", "following-sibling::b"),
+        ("//a/following-sibling::a", ".//a", "axis following-sibling", "following-sibling::a"),
+        ("//a[following-sibling::*]", "(* and a) or .//*[* and a]", "following-sibling", "following-sibling::*"),
+        ("//a[not(following::b = 'c')]", ".//a", "axis following", "following::b"),
+        ("//a[not(preceding-sibling::b/c = 'd')]", ".//a", "axis preceding-sibling", "preceding-sibling::b"),
         ("//a/following::b[c]", ".//a and .//b/c", "axis following", "following::b[c]"),
         ("//a[b + 1 > 3]/c", ".//a[b and c]", "computed", "b + 1 > 3"),
         ("//a[@x][position() mod 2 = 1]", ".//a/@x", "position()", "position() mod 2 = 1"),
@@ -154,9 +158,9 @@ def test_residual_queries(text: str, necessary: str, reason: str, under: str) ->
 
 
 def test_residual_text_is_plain_xpath() -> None:
-    compiled = compile_query("n:a AND {urn:y}b = c", {"n": "urn:x"})
+    compiled = compile_query("n:a OR {urn:y}b = c", {"n": "urn:x"})
     assert isinstance(compiled, Residual)
-    assert to_xpath(compiled.expr) == ("/ns0:a and /ns1:b = /c", {"ns0": "urn:x", "ns1": "urn:y"})
+    assert to_xpath(compiled.expr) == ("/ns0:a or /ns1:b = /c", {"ns0": "urn:x", "ns1": "urn:y"})
 
 
 def test_constants_come_in_order_and_do_not_change_the_shape() -> None:

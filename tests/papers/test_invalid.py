@@ -156,7 +156,7 @@ def test_nesting_without_a_loop_in_an_xml_schema(tmp_path) -> None:  # type: ign
     """Two declarations of a: no loop in the graph, but an a lies in an a."""
     (tmp_path / "t.xsd").write_text(XSD)
     schema = xsd_schema(tmp_path / "t.xsd")
-    assert schema.graph.on_loop == 0
+    assert not any(below >> i & 1 for i, below in enumerate(schema.graph.below))
     xml = b"<r><a><a><b>1</b><b>2</b></a><b>3</b></a></r>"
     assert schema.validate(xml) == []
     for query in ("//a return <e>{ $v/b }</e>", "//a//b return <e>{ $v/text() }</e>", "//a return <e>{ $v//b }</e>"):

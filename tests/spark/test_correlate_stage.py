@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from twigcast.correlate.reference import evaluate
+from correlate_reference import evaluate
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.correlate import correlate, late

@@ -19,7 +19,7 @@ from spark_results import pairs, read_lines, run_inbox
 from twigcast import config
 from twigcast.cli.match import match
 from twigcast.cli.run import run
-from twigcast.correlate.reference import derived_id
+from twigcast.correlate.making import derived_id
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.files import claimed
 from twigcast.errors import OptionError, TwigcastError

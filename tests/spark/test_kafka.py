@@ -7,17 +7,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_broker import NoBroker, broker
 from pipeline_files import Site
 from test_crash import start, wait_for
 
 import twigcast
-from twigcast.errors import TwigcastError
-from twigcast.spark.jars import kafka_connector
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("java")]
 
@@ -34,19 +30,6 @@ bootstrap_servers = "{servers}"
 topic = "deliveries"
 """
 MESSAGES = 1500
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    pytest.importorskip("confluent_kafka")
-    try:
-        kafka_connector()
-        with broker(tmp_path_factory.mktemp("kafka")) as address:
-            yield address
-    except (NoBroker, TwigcastError) as error:
-        if isinstance(error, NoBroker) or error.code == "kafka-connector":
-            pytest.skip(error.text)
-        raise
 
 
 def produce(servers: str, topic: str, messages: range) -> None:
@@ -84,28 +67,28 @@ def consume(servers: str, topic: str) -> list[tuple[str, dict[str, bytes], bytes
     return found
 
 
-def test_exactly_once_under_a_kill(servers: str, tmp_path: Path) -> None:
-    site = Site(tmp_path, CONFIG.format(servers=servers))
+def test_exactly_once_under_a_kill(kafka_servers: str, tmp_path: Path) -> None:
+    site = Site(tmp_path, CONFIG.format(servers=kafka_servers))
     with site.store() as store:
         store.add_subscriber("ann")
         store.subscribe("/m", id="all", subscriber="ann")
-    produce(servers, "orders", range(MESSAGES // 2))
+    produce(kafka_servers, "orders", range(MESSAGES // 2))
     process = start(site)
     log = site.folder / "run.log"
     try:
         wait_for(lambda: process.poll() is not None or site.in_lake().total() >= 200, 600)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        produce(servers, "orders", range(MESSAGES // 2, MESSAGES))
+        produce(kafka_servers, "orders", range(MESSAGES // 2, MESSAGES))
         process = start(site)
         wait_for(lambda: process.poll() is not None or site.in_lake().total() >= MESSAGES, 600)
-        wait_for(lambda: process.poll() is not None or len(consume(servers, "deliveries")) >= MESSAGES, 600)
+        wait_for(lambda: process.poll() is not None or len(consume(kafka_servers, "deliveries")) >= MESSAGES, 600)
         process.send_signal(signal.SIGTERM)
         assert process.wait(180) == 0, log.read_text()[-3000:]
     finally:
         process.kill()
         process.wait()
-    delivered = consume(servers, "deliveries")
+    delivered = consume(kafka_servers, "deliveries")
     bodies = Counter(value for _, _, value in delivered)
     assert bodies == Counter(f'<m n="{number}"/>'.encode() for number in range(MESSAGES))
     assert {key for key, _, _ in delivered} == {"ann"}
@@ -114,15 +97,15 @@ def test_exactly_once_under_a_kill(servers: str, tmp_path: Path) -> None:
     assert all(message.startswith("orders/") for message, _ in lake)
 
 
-def test_killed_between_the_transactions_of_a_batch(servers: str, tmp_path: Path) -> None:
+def test_killed_between_the_transactions_of_a_batch(kafka_servers: str, tmp_path: Path) -> None:
     """Each run goes on behind the last transaction that was committed, whether its driver knew of it or not."""
     here = Path(__file__).parent
     environment = {**os.environ, "PYTHONPATH": str(Path(twigcast.__file__).parents[1])}
-    command = [sys.executable, str(here / "kafka_sink_driver.py"), str(tmp_path), servers, "split", "1000"]
+    command = [sys.executable, str(here / "kafka_sink_driver.py"), str(tmp_path), kafka_servers, "split", "1000"]
     for dies in ("2 before", "3 after", "0 before", "0 after"):
         ran = subprocess.run([*command, dies], env=environment, timeout=180, check=False)
         assert ran.returncode == 9
-    assert len(consume(servers, "split")) == 700, "two commits, four, none, and one"
+    assert len(consume(kafka_servers, "split")) == 700, "two commits, four, none, and one"
     subprocess.run([*command, "-"], env=environment, timeout=180, check=True)
-    found = Counter(value for _, _, value in consume(servers, "split"))
+    found = Counter(value for _, _, value in consume(kafka_servers, "split"))
     assert found == Counter(f"m{number}".encode() for number in range(1000))

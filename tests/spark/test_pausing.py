@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from twigcast.cli.dead import dead as dead_command
 from twigcast.cli.status import line_of, status
-from twigcast.correlate.making import Payloads
+from twigcast.correlate.making import Sources
 from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
 from twigcast.limits import Limits
@@ -128,14 +128,14 @@ def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) 
 
 
 def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = Payloads.make
+    make = Sources.payload
 
-    def failing(self: Any, correlation: Any, found: Any, sources: Any, most: int) -> Any:
+    def failing(self: Any, correlation: Any, found: Any, most: int) -> Any:
         if found.number == 0:  # the first that was added
             raise MemoryError
-        return make(self, correlation, found, sources, most)
+        return make(self, correlation, found, most)
 
-    monkeypatch.setattr(Payloads, "make", failing)
+    monkeypatch.setattr(Sources, "payload", failing)
     pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
     task = Buckets(((Standing("failing", pair), Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")),))
     messages = [Incoming("S", "1", 1, b"<m><a>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]

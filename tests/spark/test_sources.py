@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row, SparkSession
@@ -111,6 +113,21 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     )
     assert sorted(row.xml or b"" for row in lines.values()) == [b"", b"<a/>", b"<b/>"]
     assert utc(2024, 1, 1) in {row.time.timestamp() for row in lines.values()}
+
+
+def test_tables_of_bytes_and_texts_that_are_no_ids_and_times(spark: SparkSession, tmp_path: Path) -> None:
+    """A row fails alone, and is still there as a dead letter."""
+    (tmp_path / "t").mkdir()
+    ids = pa.array([b"one", b"\xff\xfe", None, b"four"], pa.binary())
+    sloppy = pa.Array.from_buffers(pa.string(), 4, ids.buffers(), null_count=1)
+    columns = {"key": ids, "sloppy": sloppy, "xml": ["<a/>"] * 4, "at": ["2024-01-01", "2024-01-01", None, "soon"]}
+    pq.write_table(pa.table(columns), tmp_path / "t" / "part.parquet")
+    stream = {"source": "table", "path": str(tmp_path / "t"), "time": "transport", "time_column": "at"}
+    for name in ("key", "sloppy"):
+        found = rows_of(spark, tmp_path / name, **stream, id_column=name)
+        assert set(found) == {"one", "\\xff\\xfe", "", "four"}
+        assert {id: row.error and row.error.code for id, row in found.items() if row.error} == {"four": "no-time"}
+        assert found["one"].time.timestamp() == utc(2024, 1, 1)
 
 
 def test_a_repeated_batch_has_the_same_arrival(spark: SparkSession, tmp_path: Path) -> None:

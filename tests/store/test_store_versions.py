@@ -52,7 +52,6 @@ class Model:
 def follows(store: Store, model: Model, since: int) -> None:
     active = dict(model.versions[since])
     changes = store.changes(since)
-    assert store.count_changes(since) == len(changes.added) + len(changes.removed)
     for id in changes.removed:
         del active[id]  # exactly those that were there
     for record in changes.added:
@@ -149,10 +148,9 @@ def test_what_is_too_old_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPa
         store.subscribe("/b", id=f"n{number}")  # one of these makes room
     assert ended(store) == (0, 9)
     for since in (0, 3, before - 1):
-        for ask in (store.changes, store.count_changes):
-            with pytest.raises(StoreError, match="forgotten") as raised:
-                ask(since)
-            assert raised.value.code == "history-pruned"
+        with pytest.raises(StoreError, match="forgotten") as raised:
+            store.changes(since)
+        assert raised.value.code == "history-pruned"
     assert [record.id for record in store.changes(before).added] == [f"n{number}" for number in range(9)]
     age(store)
     assert store.prune() == store.version and ended(store) == (0, 0)

@@ -22,7 +22,7 @@ from twigcast.lang.flwr import parse_transform
 from twigcast.literals import LITERAL
 from twigcast.plan.codes import StepCodes
 from twigcast.shape import Scope, scope_of
-from twigcast.transform.encode import Encoded, compiled
+from twigcast.transform.encode import Encoded, compiled, condition
 from twigcast.transform.templates import Templates
 
 SCOPE = scope_of({}, None)
@@ -61,9 +61,9 @@ class Kernel:
         return made
 
 
-def templates() -> tuple[Templates, Parser, Kernel]:
+def templates() -> tuple[Templates[Transform, Encoded], Parser, Kernel]:
     parser, kernel = Parser(), Kernel()
-    return Templates(parser, kernel.encoded), parser, kernel
+    return Templates(parser, kernel.encoded, condition), parser, kernel
 
 
 def others(random: Random, text: str) -> str:
@@ -99,7 +99,7 @@ def test_other_constants_mean_what_parsing_says() -> None:
     for first in [*QUERIES, *QUOTED, *(random_transform(random) for _ in range(count))]:
         for text in [first, *(others(random, first) for _ in range(12))]:
             try:
-                wanted = Templates(Parser(), kernel.encoded).prepare(text, SCOPE)
+                wanted = Templates(Parser(), kernel.encoded, condition).prepare(text, SCOPE)
             except QueryError as error:
                 with pytest.raises(QueryError) as raised:
                     known.prepare(text, SCOPE)

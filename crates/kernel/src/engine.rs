@@ -7,6 +7,7 @@
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
 use crate::evaluate::{is_groups, Queries, TextId, Texts};
+use crate::gates::{Behind, Gates, Users};
 use crate::join::{Blocks, Spec};
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
@@ -47,9 +48,7 @@ pub struct Engine {
     pub(crate) numbers: Vec<Number>,
     /// The numbers of guards.
     pub(crate) guards: HashMap<PathId, u32>,
-    /// By path, the number of its gate; and how many transforms have no gate.
-    pub(crate) gates: HashMap<PathId, u32>,
-    pub(crate) ungated: usize,
+    pub(crate) gates: Gates,
     /// Further paths of items that have several.
     pub(crate) more: HashMap<u32, Vec<PathId>>,
     pub(crate) free: Vec<u32>,
@@ -69,7 +68,7 @@ impl Changed {
     /// More than this many back, matchers had better start afresh.
     const KEPT: usize = 1 << 16;
 
-    fn push(&mut self, item: u32) {
+    pub(crate) fn push(&mut self, item: u32) {
         if self.items.len() == Self::KEPT {
             self.before += self.items.len() as u64;
             self.items.clear();
@@ -104,10 +103,10 @@ pub(crate) enum Number {
         path: PathId,
         users: u32,
     },
-    /// A gate: a path that some transforms need, and how many do. Without one of these no message is taken to them.
+    /// A gate: a path that some transforms or blocks need.
     Gate {
         path: PathId,
-        users: u32,
+        users: Users,
     },
 }
 
@@ -129,8 +128,7 @@ impl Engine {
             uses_attributes: false,
             numbers: vec![],
             guards: HashMap::new(),
-            gates: HashMap::new(),
-            ungated: 0,
+            gates: Gates::default(),
             more: HashMap::new(),
             free: vec![],
             subscriptions: 0,
@@ -189,7 +187,7 @@ impl Engine {
         self.subscriptions += 1;
     }
 
-    fn number(&mut self) -> u32 {
+    pub(crate) fn number(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.numbers.push(Number::Free);
             self.numbers.len() as u32 - 1
@@ -197,7 +195,7 @@ impl Engine {
     }
 
     /// Makes an item of the path engine.
-    fn tie<'a>(&mut self, item: u32, paths: impl Iterator<Item = &'a [Step]>) -> Vec<PathId> {
+    pub(crate) fn tie<'a>(&mut self, item: u32, paths: impl Iterator<Item = &'a [Step]>) -> Vec<PathId> {
         let mut distinct: Vec<&[Step]> = paths.collect();
         distinct.sort_unstable();
         distinct.dedup();
@@ -216,7 +214,7 @@ impl Engine {
         ids
     }
 
-    fn untie(&mut self, item: u32, ids: &[PathId]) {
+    pub(crate) fn untie(&mut self, item: u32, ids: &[PathId]) {
         self.index.remove(item, ids);
         self.more.remove(&item);
         self.numbers[item as usize] = Number::Free;
@@ -420,6 +418,11 @@ impl Engine {
         Ok(())
     }
 
+    /// The subscriptions that select nodes or fragments, in no particular order.
+    pub fn selecting(&self) -> impl Iterator<Item = u32> + '_ {
+        self.wanted.subscriptions()
+    }
+
     /// Whether a subscription has a query.
     pub fn has_query(&self, sub: u32) -> bool {
         self.queries.of(sub).is_some()
@@ -504,7 +507,7 @@ impl Engine {
         let known = (&self.index.names, self.constants.len());
         self.transforms.add(number, (words, row), code, deliver_empty, known)?;
         self.place_transform(number);
-        self.acquire_gate(number);
+        self.acquire_gate(Behind::Transforms, number);
         Ok(())
     }
 
@@ -515,11 +518,16 @@ impl Engine {
 
     /// Adds a block of correlations under its number, which is none of a subscription.
     pub fn add_block(&mut self, block: u32, spec: Spec<'_>) -> Result<(), &'static str> {
-        self.blocks.add(block, spec, (&self.index.names, self.constants.len()))
+        self.blocks.add(block, spec, (&self.index.names, self.constants.len()))?;
+        self.acquire_gate(Behind::Blocks, block);
+        Ok(())
     }
 
     /// Removes a block.
     pub fn remove_block(&mut self, block: u32) -> Result<(), &'static str> {
+        if self.blocks.contains(block) {
+            self.release_gate(Behind::Blocks, block);
+        }
         self.blocks.remove(block)
     }
 
@@ -548,7 +556,7 @@ impl Engine {
             return added;
         }
         self.place_transform(number);
-        self.acquire_gate(number);
+        self.acquire_gate(Behind::Transforms, number);
         Ok(())
     }
 
@@ -564,62 +572,22 @@ impl Engine {
         self.transforms.add_residual(number, (query, returns), code, deliver_empty)
     }
 
-    /// The path that a message must have for a transform to bind something. None if any message may do.
-    fn gate(&mut self, sub: u32) -> Option<Vec<Step>> {
-        match self.queries.of(sub) {
-            Some(query) => self.queries.gate(query),
-            None => self.transforms.gate(sub, &mut self.constants),
-        }
-    }
-
-    /// Ties the path that a transform needs.
-    pub(crate) fn acquire_gate(&mut self, sub: u32) {
-        let Some(path) = self.gate(sub) else {
-            self.ungated += 1;
-            return;
-        };
-        if let Some(&number) = self.index.find(&path).and_then(|id| self.gates.get(&id)) {
-            if let Number::Gate { users, .. } = &mut self.numbers[number as usize] {
-                *users += 1;
-            }
-            return;
-        }
-        let number = self.number();
-        let id = self.tie(number, std::iter::once(&path[..]))[0];
-        self.numbers[number as usize] = Number::Gate { path: id, users: 1 };
-        self.gates.insert(id, number);
-        self.changed.push(number);
-    }
-
-    /// Before a transform is removed.
-    fn release_gate(&mut self, sub: u32) {
-        if !self.transforms.contains(sub) {
-            return;
-        }
-        let Some(path) = self.gate(sub) else {
-            self.ungated -= 1;
-            return;
-        };
-        let Some(&number) = self.index.find(&path).and_then(|id| self.gates.get(&id)) else { return };
-        if let Number::Gate { path, users } = &mut self.numbers[number as usize] {
-            *users -= 1;
-            if *users == 0 {
-                let path = *path;
-                self.gates.remove(&path);
-                self.untie(number, &[path]);
-            }
-        }
-    }
-
     /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
     pub fn hold(&mut self, number: u32) -> Result<(), &'static str> {
-        self.release_gate(number);
-        if !self.transforms.remove(number) {
+        if !self.remove_transform(number) {
             self.check_place(number)?;
         }
         self.queries.remove(number);
         self.place_transform(number);
         Ok(())
+    }
+
+    /// False if there is no such transform.
+    fn remove_transform(&mut self, number: u32) -> bool {
+        if self.transforms.contains(number) {
+            self.release_gate(Behind::Transforms, number);
+        }
+        self.transforms.remove(number)
     }
 
     /// A transform takes a reserved number, or one that was held. Earlier versions held numbers by a path.
@@ -662,8 +630,7 @@ impl Engine {
                 self.free.push(sub);
             }
             Number::Transform => {
-                self.release_gate(sub);
-                self.transforms.remove(sub);
+                self.remove_transform(sub);
                 self.numbers[sub as usize] = Number::Free;
                 self.free.push(sub);
             }
@@ -680,7 +647,7 @@ impl Engine {
         match self.number_of(number) {
             Number::Bucket(b) => Item::Bucket(b),
             Number::Guard { .. } => Item::Guard,
-            Number::Gate { .. } => Item::Gate,
+            Number::Gate { users, .. } => Item::Gate(users.open()),
             _ => Item::Subscription,
         }
     }
@@ -714,7 +681,7 @@ impl Engine {
 
     /// Number of subscriptions that share a path.
     pub fn sharers(&self, path: &[Step]) -> u32 {
-        let sharers = |id| self.index.refs(id) - self.gates.contains_key(&id) as u32;
+        let sharers = |id| self.index.refs(id) - self.gates.numbers.contains_key(&id) as u32;
         self.index.find(path).map_or(0, sharers)
     }
 

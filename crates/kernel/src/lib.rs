@@ -12,6 +12,7 @@ pub mod chunk;
 mod document;
 mod engine;
 pub mod evaluate;
+mod gates;
 mod group;
 #[cfg(feature = "internals")]
 pub mod internals;

@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::evaluate::{self, Budget, Failed, IdAttribute, TextId, Tree};
+use crate::gates::Behind;
 use crate::join::witness::{self, Witness};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
 use crate::output::results::{Asked, Collector, Results};
@@ -520,11 +521,8 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     }
 
     fn finish(&mut self, src: &[u8]) {
-        if matches!(self.deliver, Deliver::Nothing) {
-            if TABLE && self.seen.is_some() {
-                self.table.nodes.finish();
-                self.see(src);
-            }
+        let nothing = matches!(self.deliver, Deliver::Nothing);
+        if nothing && self.seen.is_none() {
             return self.paths.catch_up(&self.engine.index);
         }
         let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
@@ -537,13 +535,10 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return self.paths.deliver(index, self.out);
         }
         nodes.finish();
-        if self.seen.is_some() {
-            self.see(src);
-        }
         if self.text.is_some() {
             self.find_text(src);
         }
-        let Table { nodes, scratch, items, value, candidates, changes, transformer, .. } = self.table;
+        let Table { items, candidates, changes, .. } = self.table;
         items.clear();
         self.paths.deliver(index, items);
         let from = self.out.len();
@@ -562,18 +557,28 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
                 self.out.push(item);
             }
         }
+        let mut open = self.engine.gates.always_open();
+        open.open(candidates.open());
+        if self.seen.is_some() && open.leads_to(Behind::Blocks) {
+            self.see(src);
+        }
+        if nothing {
+            return self.out.truncate(from);
+        }
+        let paths = &*self.paths;
+        let Table { nodes, scratch, value, candidates, transformer, .. } = self.table;
         let check = candidates.any();
         let message = Message { src, nodes, names: &index.names, constants };
-        let gated = self.engine.ungated == 0 && !candidates.has_gate();
-        let transforms = self.transforms.filter(|set| !gated || set.wanting_empty().next().is_some());
+        let looks = |set: &&Set| open.leads_to(Behind::Transforms) || set.wanting_empty().next().is_some();
+        let transforms = self.transforms.filter(looks);
         let transform = transforms.is_some_and(|set| transformer.look(set, message));
         // without buckets to check, all matches are known by now
-        let links = check || transform || queries.any(&self.out[from..]);
-        if links || matches!(self.deliver, Deliver::Results(_)) {
+        let selects = matches!(self.deliver, Deliver::Results(_)) && (check || self.out.len() > from);
+        if check || transform || selects || queries.any(&self.out[from..]) {
             nodes.link(index.names.bound());
         }
-        let selects = matches!(self.deliver, Deliver::Results(_)) && is_large(nodes.len(), *fuel);
-        if (candidates.ask_values() || selects) && !constants.is_empty() {
+        let selects_many = selects && is_large(nodes.len(), *fuel);
+        if (candidates.ask_values() || selects_many) && !constants.is_empty() {
             nodes.index_values(src, constants, value);
         }
         let message = Message { src, nodes, names: &index.names, constants };

@@ -9,11 +9,13 @@
 
 use crate::engine::{Engine, Number};
 use crate::evaluate::{is_groups, Strings};
+use crate::gates::Behind;
 use crate::names::{self, Names};
 use crate::paths::index::PathIndex;
 use crate::paths::{Step, NONE};
 use crate::shapes::block::{Constant, Form};
 use crate::shapes::program::Slot;
+use crate::shapes::select::Form as Selected;
 use crate::shapes::store::{Access, Bucket, Shape};
 use crate::used::Used;
 use crate::values::constants::Constants;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 type Read<T> = Result<T, &'static str>;
 
 const NO_SLOT: u32 = u32::MAX;
+/// Of a subscription whose query selects.
+const NO_SELECTOR: u32 = u32::MAX;
 
 /// Arrays one after another, each after its length and padded to eight bytes.
 #[derive(Default)]
@@ -97,6 +101,21 @@ fn take_one<T: Copy>(from: &mut &[T]) -> Read<T> {
     Ok(take(from, 1)?[0])
 }
 
+/// Programs, each after its length.
+fn take_programs(mut words: &[u32]) -> Read<Vec<&[u32]>> {
+    let mut programs = vec![];
+    while !words.is_empty() {
+        let len = take_one(&mut words)?;
+        programs.push(take(&mut words, len as usize)?);
+    }
+    Ok(programs)
+}
+
+/// The constants of a row.
+fn take_row(from: &mut &[u64], n: usize) -> Read<Vec<f64>> {
+    Ok(take(from, n)?.iter().map(|&x| f64::from_bits(x)).collect())
+}
+
 impl Engine {
     /// The subscriptions with the names and constants that they use: those of removed subscriptions are left out.
     pub fn save(&self) -> Vec<u8> {
@@ -109,6 +128,7 @@ impl Engine {
         self.save_shapes(&used, &mut out);
         self.save_queries(&mut out);
         self.save_transforms(&used, &mut out);
+        self.save_wanted(&used, &mut out);
         out.0
     }
 
@@ -144,10 +164,7 @@ impl Engine {
             heads.extend([*program, plan.subs.len() as u32, plan.row.len() as u32, plan.code.len() as u32]);
             let empty: HashSet<u32> = plan.wanting_empty.iter().copied().collect();
             subs.extend(plan.subs.iter().flat_map(|sub| [*sub, empty.contains(sub) as u32]));
-            rows.extend(slots.iter().zip(&plan.row).map(|(slot, &x)| match slot {
-                Slot::Str => (used.string(x as u32) as f64).to_bits(),
-                Slot::Num => x,
-            }));
+            rows.extend(used.row(slots, &plan.row));
             codes.extend_from_slice(&plan.code);
         }
         out.words(words);
@@ -155,6 +172,27 @@ impl Engine {
         out.words(subs);
         out.longs(rows);
         out.bytes(codes);
+    }
+
+    /// The programs of selectors, each after its length; by subscription its number, form and selector; the constants.
+    fn save_wanted(&self, used: &Used, out: &mut Writer) {
+        let mut numbers: HashMap<&[u32], u32> = HashMap::new();
+        let (mut words, mut heads, mut rows) = (vec![], vec![], vec![]);
+        for (sub, form, selection) in self.wanted.entries() {
+            let selector = selection.map_or(NO_SELECTOR, |(selector, row)| {
+                rows.extend(used.row(&selector.slots, row));
+                let next = numbers.len() as u32;
+                *numbers.entry(&selector.words).or_insert_with(|| {
+                    words.push(selector.words.len() as u32);
+                    words.extend_from_slice(&selector.words);
+                    next
+                })
+            });
+            heads.extend([sub, (form == Selected::Fragments) as u32, selector]);
+        }
+        out.words(words);
+        out.words(heads);
+        out.longs(rows);
     }
 
     fn save_paths(&self, used: &Used, out: &mut Writer) {
@@ -169,7 +207,7 @@ impl Engine {
             });
         };
         let mut paths: Vec<u32> = index.live().collect();
-        if !self.gates.is_empty() {
+        if !self.gates.numbers.is_empty() {
             let mut items = vec![];
             paths.retain(|&p| {
                 items.clear();
@@ -252,6 +290,8 @@ impl Engine {
             true => (None, SavedTransforms::default()),
             false => (Some(SavedQueries::open(&mut file)?), SavedTransforms::open(&mut file)?),
         };
+        // earlier versions had no selections
+        let wanted = if file.0.is_empty() { SavedWanted::default() } else { SavedWanted::open(&mut file)? };
         if !file.0.is_empty() {
             return Err("there is something after its end");
         }
@@ -270,24 +310,20 @@ impl Engine {
             queries.add_to(&mut engine)?;
         }
         engine.open_transforms(&transforms)?;
+        wanted.add_to(&mut engine)?;
         engine.has_patterns |= !engine.constants.is_empty() || engine.constants.has_numbers();
         for sub in engine.transforms.subs() {
-            engine.acquire_gate(sub);
+            engine.acquire_gate(Behind::Transforms, sub);
         }
         Ok(engine)
     }
 
     fn open_transforms(&mut self, saved: &SavedTransforms<'_>) -> Read<()> {
-        let mut programs = vec![];
-        let mut words = &saved.words[..];
-        while !words.is_empty() {
-            let len = take_one(&mut words)?;
-            programs.push(take(&mut words, len as usize)?);
-        }
+        let programs = take_programs(&saved.words)?;
         let (mut subs, mut rows, mut codes) = (saved.subs.as_chunks::<2>().0, &saved.rows[..], saved.codes);
         for &[program, count, constants, code] in saved.heads.as_chunks().0 {
             let words = programs.get(program as usize).ok_or("a transform without a program")?;
-            let row: Vec<f64> = take(&mut rows, constants as usize)?.iter().map(|&x| f64::from_bits(x)).collect();
+            let row = take_row(&mut rows, constants as usize)?;
             let code = take(&mut codes, code as usize)?;
             let known = (&self.index.names, self.constants.len());
             let plan = take(&mut subs, count as usize)?;
@@ -570,6 +606,42 @@ impl<'a> SavedQueries<'a> {
             Ok(())
         } else {
             Err("more words than queries")
+        }
+    }
+}
+
+/// What subscriptions select, as `Engine::save_wanted` writes it.
+#[derive(Default)]
+struct SavedWanted {
+    words: Vec<u32>,
+    heads: Vec<u32>,
+    rows: Vec<u64>,
+}
+
+impl SavedWanted {
+    fn open(file: &mut Reader<'_>) -> Read<SavedWanted> {
+        Ok(SavedWanted { words: file.words()?, heads: file.words()?, rows: file.longs()? })
+    }
+
+    fn add_to(&self, engine: &mut Engine) -> Read<()> {
+        for words in take_programs(&self.words)? {
+            engine.add_selector(words)?;
+        }
+        let mut rows = &self.rows[..];
+        for head in self.heads.chunks(3) {
+            let &[sub, fragments, selector] = head else { return Err("half a selection") };
+            let form = if fragments != 0 { Selected::Fragments } else { Selected::Nodes };
+            if selector == NO_SELECTOR {
+                engine.want_query(sub, form)?;
+            } else {
+                let row = take_row(&mut rows, engine.wanted.slots(selector)?.len())?;
+                engine.want(sub, form, selector, &row)?;
+            }
+        }
+        if rows.is_empty() {
+            Ok(())
+        } else {
+            Err("constants that belong to no selection")
         }
     }
 }

@@ -37,11 +37,14 @@ impl Used {
             }
         }
         engine.queries.symbols(|sym| used.mark_name(sym));
+        for (selector, row) in engine.wanted.entries().into_iter().filter_map(|(.., selection)| selection) {
+            selector.words.iter().for_each(|&word| used.mark_name(word));
+            used.mark_strings(&selector.slots, row);
+        }
         engine.store.each_string(|id| used.strings[id as usize] = 0);
         for (_, plan) in engine.transforms.plans() {
             plan.words.iter().for_each(|&word| used.mark_name(word));
-            let constants = plan.slots(engine.names()).into_iter().zip(&plan.row);
-            constants.filter(|(slot, _)| *slot == Slot::Str).for_each(|(_, &id)| used.strings[id as usize] = 0);
+            used.mark_strings(&plan.slots(engine.names()), &plan.row);
         }
         number(&mut used.strings);
         number(&mut used.numbers);
@@ -61,6 +64,11 @@ impl Used {
         if let Some(name) = self.names.get_mut(Step(sym).test() as usize) {
             *name = true;
         }
+    }
+
+    fn mark_strings(&mut self, slots: &[Slot], row: &[u64]) {
+        let strings = slots.iter().zip(row).filter(|(slot, _)| **slot == Slot::Str);
+        strings.for_each(|(_, &id)| self.strings[id as usize] = 0);
     }
 
     pub(crate) fn has_name(&self, entry: &Entry<'_>) -> bool {
@@ -88,6 +96,14 @@ impl Used {
             number_value(self.numbers[constant as usize])
         };
         Step::new(step.descendant(), new)
+    }
+
+    /// The constants of a row as they are saved: strings by their new numbers.
+    pub(crate) fn row<'a>(&'a self, slots: &'a [Slot], row: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+        slots.iter().zip(row).map(|(slot, &x)| match slot {
+            Slot::Str => (self.string(x as u32) as f64).to_bits(),
+            Slot::Num => x,
+        })
     }
 
     /// The new number of a string.

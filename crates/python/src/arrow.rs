@@ -30,12 +30,12 @@ impl ArrowData {
     }
 }
 
-pub fn export(array: ArrayRef) -> ArrowData {
+pub(crate) fn export(array: ArrayRef) -> ArrowData {
     ArrowData(array)
 }
 
 /// Takes an array from a Python object with `__arrow_c_array__`.
-pub fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let pair = object
         .call_method0("__arrow_c_array__")
         .map_err(|_| PyTypeError::new_err("an Arrow array is needed (__arrow_c_array__)"))?;

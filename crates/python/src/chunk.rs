@@ -3,7 +3,7 @@
 use crate::arrow::{export, import, ArrowData};
 use crate::engine::Engine;
 use crate::rows::{failures, Failure, Rows};
-use crate::xml::{error, limits, Error};
+use crate::xml::{error, limits, Count, Error};
 use arrow_array::LargeBinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use pyo3::exceptions::PyValueError;
@@ -13,21 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use twigcast_kernel as kernel;
 use twigcast_kernel::chunk::chunker::{self, Keep, Manner};
 use twigcast_kernel::chunk::pieces;
-use twigcast_kernel::xml::{Sink, Stream, Tag};
+use twigcast_kernel::xml::Stream;
 use twigcast_kernel::{Names, ANY};
-
-/// Counts elements.
-#[derive(Default)]
-struct Count(u64);
-
-impl Sink for Count {
-    #[inline(always)]
-    fn start(&mut self, _: &Tag<'_>) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn end(&mut self, _: &[u8], _: u32, _: u32) {}
-}
 
 /// Reads a document as its bytes come, and keeps nothing of it.
 #[pyclass(module = "twigcast._kernel")]

@@ -253,6 +253,11 @@ impl Engine {
         py.detach(|| self.write().want_query(number, form)).map_err(PyValueError::new_err)
     }
 
+    /// The subscriptions that select nodes or fragments, in no particular order.
+    fn selecting(&self, py: Python<'_>) -> Vec<u32> {
+        py.detach(|| self.read().selecting().collect())
+    }
+
     /// Whether a subscription has a query.
     fn has_query(&self, py: Python<'_>, number: u32) -> bool {
         py.detach(|| self.read().has_query(number))
@@ -298,6 +303,7 @@ impl Engine {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
             let row = numbered(constants, |text| kernel.string(text));
             let variables = variables(parents, columns);
             let keys = keys.as_ref().map(|(block, columns)| (*block, &columns[..]));
@@ -307,7 +313,12 @@ impl Engine {
     }
 
     fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
-        py.detach(|| self.write().remove_block(block)).map_err(PyValueError::new_err)
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            kernel.remove_block(block)
+        })
+        .map_err(PyValueError::new_err)
     }
 
     /// Values of these columns of blocks are compared from now on.

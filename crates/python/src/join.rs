@@ -3,8 +3,9 @@
 use crate::arrow::{export, import, ArrowData};
 use crate::engine::Engine;
 use crate::locks::is_free;
-use crate::rows::{Errors, Rows};
-use crate::xml::{error, limits, Error};
+use crate::results::by_number;
+use crate::rows::{failures, Errors, Failure, Rows};
+use crate::xml::{error, limits_of, Error, GivenLimits};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{
@@ -14,13 +15,18 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::{Body, Comparison, Place, Tie};
+use twigcast_kernel::join::{Body, Comparison, Piece, Place, Tie};
 use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
 use twigcast_kernel::join::{Results, Time, Variable, Witness as Seen};
+use twigcast_kernel::output::{Cut as WhyCut, Results as Selected};
 use twigcast_kernel::shapes::Op;
-use twigcast_kernel::xml::XmlError;
+use twigcast_kernel::xml::{Limits, XmlError};
+use twigcast_kernel::Beside;
+use twigcast_kernel::Seen as SeenBy;
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 #[derive(Default)]
@@ -30,17 +36,45 @@ pub struct Correlator {
 
 /// A variable: number of its block in the query, number in the block.
 type Ref = (u32, u32);
-/// A result: query, places of its messages in the lists of these, nodes shown, subscribers.
-type Found = (u32, Vec<u32>, Vec<u32>, Vec<u32>);
-/// Taken (or late), results, labels and texts of the messages they name, the subscribers that do not get all of theirs
-/// with the reason, and why the message was refused if it was.
-type Pushed = (bool, Vec<Found>, Vec<Py<PyBytes>>, Vec<Text>, Vec<Cut>, Option<Error>);
+/// A result: places of its messages in the lists of these, nodes shown, subscribers, and their payloads by place, or
+/// `NO_PAYLOAD`.
+type Found = (Vec<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+/// What results name: the labels and texts of messages, and payloads.
+type Named = (Vec<Py<PyBytes>>, Vec<Text>, Vec<Py<PyBytes>>);
+/// Taken (or late), results and what they name, the subscribers that do not get all of theirs with the reason, and why the
+/// message was refused if it was.
+type Pushed = (bool, Vec<Found>, Named, Vec<Cut>, Option<Error>);
+/// What came of a message, by its row: the subscriptions that match it, their results and those that failed; what it
+/// completes, and the subscribers that do not get all of that; and the error if correlations cannot be tried with it.
+type Row<'py> = (usize, Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Vec<Found>, Vec<Cut>, Option<Error>);
+/// How many messages were taken in; the rows of which something came; what their results name; and why the next message
+/// cannot be read if it cannot.
+type Published<'py> = (usize, Vec<Row<'py>>, Named, Option<Error>);
 /// A subscriber, and why it does not get all results.
 type Cut = (u32, &'static str);
 
-/// Rows, results, labels and texts of the messages that these name, and (row, subscriber, reason) of those that do not get
-/// all of theirs.
-type PushedColumn = (ArrowData, ArrowData, ArrowData, Vec<Text>, Vec<(u32, u32, &'static str)>);
+/// Rows, results, what these name, and (row, subscriber, reason) of those that do not get all of theirs.
+type PushedColumn = (ArrowData, ArrowData, Named, Vec<(u32, u32, &'static str)>);
+
+/// A piece of a payload: a text, or a variable as (block, place among those shown).
+#[derive(FromPyObject)]
+enum GivenPiece {
+    Text(PyBackedBytes),
+    Element(u32, u32),
+}
+
+impl GivenPiece {
+    fn piece(self) -> Piece {
+        match self {
+            GivenPiece::Text(text) => Piece::Text(text[..].into()),
+            GivenPiece::Element(block, shown) => Piece::Element { block, shown },
+        }
+    }
+}
+
+/// What came of a message, by its row: matches, what these select, failures, the ranges of results and cuts, and why
+/// correlations cannot be tried.
+type Told = (usize, Vec<u32>, Selected, Vec<Failure>, (usize, usize), (usize, usize), Option<XmlError>);
 
 /// The text of a message, shared with the state: a copy is made for whoever asks for its bytes.
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -98,7 +132,9 @@ impl Correlator {
     }
 
     /// Subscribes to a query of blocks. `followed` says for each but the first whether it must be later; `windows` has
-    /// their windows, None for no bound; comparisons are (variable, operator, variable). Answers the query's number.
+    /// their windows, None for no bound; comparisons are (variable, operator, variable). Payloads are made of `pieces`, if
+    /// there are any: texts, and variables as (block, place among those shown). Answers the query's number.
+    #[pyo3(signature = (number, blocks, followed, windows, comparisons, shown, pieces=None))]
     #[allow(clippy::too_many_arguments)]
     fn subscribe(
         &self,
@@ -109,6 +145,7 @@ impl Correlator {
         windows: Vec<Option<i64>>,
         comparisons: Vec<(Ref, String, Ref)>,
         shown: Vec<Ref>,
+        pieces: Option<Vec<GivenPiece>>,
     ) -> PyResult<u32> {
         let place = |(block, variable): Ref| Place { block, variable };
         let comparison =
@@ -122,7 +159,8 @@ impl Correlator {
             comparisons: comparisons.into_iter().map(comparison).collect::<PyResult<_>>()?,
             shown: shown.into_iter().map(place).collect(),
         };
-        py.detach(|| self.lock().subscribe(number, body, last)).map_err(PyValueError::new_err)
+        let pieces: Option<Vec<Piece>> = pieces.map(|pieces| pieces.into_iter().map(GivenPiece::piece).collect());
+        py.detach(|| self.lock().subscribe(number, body, last, pieces.as_deref())).map_err(PyValueError::new_err)
     }
 
     /// The blocks that no query uses any more.
@@ -141,9 +179,9 @@ impl Correlator {
         time: i64,
         label: &[u8],
         xml: &[u8],
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
     ) -> PyResult<Pushed> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         let mut out = Results::default();
         let input = Input { time, route, label, xml };
         let done: Result<bool, XmlError> = py.detach(|| {
@@ -152,17 +190,86 @@ impl Correlator {
             witness.0.check().or_else(|e| if kernel.is_late(time) { Ok(()) } else { Err(e) })?;
             Ok(kernel.push(input, &witness.0, &limits, &mut out))
         });
-        let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
         let taken = done.as_ref().copied().unwrap_or(true);
-        let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
-        let cuts = out.cuts.iter().map(|&(subscriber, cut)| (subscriber, cut.code())).collect();
-        Ok((taken, rows(&out), bytes(&out.labels), texts, cuts, done.err().map(error)))
+        let found = (0..out.len()).map(|i| found(&out, i)).collect();
+        Ok((taken, found, named(py, &out), codes(&out.cuts), done.err().map(error)))
+    }
+
+    /// Publishes messages one after the other: reads each, finds the subscriptions of an engine that match it, and takes it
+    /// in as correlations see it, given the streams that it comes by. The message of row n has the time `time` + n and the
+    /// label of a message with the whole number `id` + n. Ends before the first message that cannot be read, and
+    /// after the one with which there are as many results as one message may have.
+    #[pyo3(signature = (engine, xml, streams, selecting, route, time, id, limits=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn publish<'py>(
+        &self,
+        py: Python<'py>,
+        engine: &Engine,
+        xml: Vec<PyBackedBytes>,
+        streams: Vec<u32>,
+        selecting: bool,
+        route: u32,
+        time: i64,
+        id: i64,
+        limits: Option<GivenLimits<'py>>,
+    ) -> PyResult<Published<'py>> {
+        let limits = limits_of(limits)?;
+        let (mut out, mut told) = (Results::default(), vec![]);
+        let (taken, refused) = py.detach(|| {
+            let (mut witness, mut numbers, mut label) = (Seen::default(), vec![], String::new());
+            let (mut correlator, mut row, mut refused) = (self.lock(), 0, None);
+            while row < xml.len() && refused.is_none() && !is_full(&out, &limits) {
+                engine.with_matcher(|engine, matcher| loop {
+                    let (mut selected, from) = (Selected::default(), (out.len(), out.cuts.len()));
+                    numbers.clear();
+                    let results = selecting.then_some(&mut selected);
+                    let seen = SeenBy { streams: &streams, witness: &mut witness };
+                    refused = matcher
+                        .process(
+                            engine,
+                            &xml[row],
+                            &limits,
+                            &mut numbers,
+                            results,
+                            Beside { seen: Some(seen), text: None },
+                        )
+                        .err();
+                    if refused.is_some() {
+                        break;
+                    }
+                    let time = time.saturating_add(row as i64);
+                    label.clear();
+                    let _ = write!(label, "{time} i{}", id + row as i64);
+                    let input = Input { time, route, label: label.as_bytes(), xml: &xml[row] };
+                    let checked = if correlator.is_late(time) { Ok(()) } else { witness.check() };
+                    if checked.is_ok() {
+                        correlator.push(input, &witness, &limits, &mut out);
+                    }
+                    let (failed, to) = (matcher.failed(), (out.len(), out.cuts.len()));
+                    if !numbers.is_empty() || !failed.is_empty() || from != to || checked.is_err() {
+                        let numbers = std::mem::take(&mut numbers);
+                        told.push((row, numbers, selected, failures(failed), from, to, checked.err()));
+                    }
+                    row += 1;
+                    if row == xml.len() || is_full(&out, &limits) || matcher.is_overworked(engine) {
+                        break;
+                    }
+                });
+            }
+            (row, refused)
+        });
+        let row = |(row, numbers, selected, failed, from, to, error_): Told| {
+            let by_number = if selecting { by_number(py, &numbers, &selected)? } else { PyDict::new(py) };
+            let results = (from.0..to.0).map(|i| found(&out, i)).collect();
+            Ok((row, numbers, by_number, failed, results, codes(&out.cuts[from.1..to.1]), error_.map(error)))
+        };
+        let rows = told.into_iter().map(row).collect::<PyResult<_>>()?;
+        Ok((taken, rows, named(py, &out), refused.map(error)))
     }
 
     /// Reads messages with an engine and pushes them, as columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
     /// after the row with which there are `most` results. Answers a struct array (late, error), a struct array of results
-    /// (row, query, messages, nodes, subscribers), labels and texts of the messages that these name, and (row,
-    /// subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
+    /// (row, messages, nodes, subscribers, payloads), what these name, and (row, subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
     /// Messages with a witness, as `Engine.process` has it, are not read, nor are those that are null: correlations see
     /// nothing in them.
     #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX, witnesses=None))]
@@ -176,12 +283,12 @@ impl Correlator {
         times: &Bound<'_, PyAny>,
         labels: &Bound<'_, PyAny>,
         xml: &Bound<'_, PyAny>,
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
         start: usize,
         most: usize,
         witnesses: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PushedColumn> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
         let witnesses = witnesses.map(import).transpose()?;
         let witnesses = witnesses.as_ref().map(Rows::new).transpose()?;
@@ -211,17 +318,16 @@ impl Correlator {
                 errors.push(done.err());
                 out.subscribers.len() < most
             })?;
-            let rows = named(vec![("late", Arc::new(BooleanArray::from(late))), ("error", errors.finish())]);
-            let labels: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(out.labels.iter().map(|b| &b[..])));
-            let texts = out.texts.into_iter().map(Text).collect();
-            let results = named(vec![
+            let rows = structs(vec![("late", Arc::new(BooleanArray::from(late))), ("error", errors.finish())]);
+            let names = Python::attach(|py| named(py, &out));
+            let results = structs(vec![
                 ("row", numbers(row_of)),
-                ("query", numbers(out.queries)),
                 ("messages", lists(out.messages, &out.message_ends)),
                 ("nodes", lists(out.nodes, &out.node_ends)),
                 ("subscribers", lists(out.subscribers, &out.subscriber_ends)),
+                ("payloads", lists(out.payloads.of, &out.subscriber_ends)),
             ]);
-            Ok((export(rows), export(results), export(labels), texts, cuts))
+            Ok((export(rows), export(results), names, cuts))
         })
     }
 
@@ -237,9 +343,9 @@ impl Correlator {
         times: &Bound<'_, PyAny>,
         labels: &Bound<'_, PyAny>,
         xml: &Bound<'_, PyAny>,
-        limits: Option<&Bound<'_, PyDict>>,
+        limits: Option<GivenLimits<'_>>,
     ) -> PyResult<()> {
-        let limits = self::limits(limits)?;
+        let limits = limits_of(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
         py.detach(|| {
             let mut kernel = self.lock();
@@ -267,7 +373,7 @@ impl Correlator {
             let labels: ArrayRef = Arc::new(BinaryArray::from_iter_values(docs.iter().map(|d| &d.label[..])));
             let texts: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(docs.iter().map(|d| &d.xml[..])));
             let routes = numbers(docs.iter().map(|d| d.route).collect());
-            export(named(vec![("route", routes), ("time", times), ("label", labels), ("xml", texts)]))
+            export(structs(vec![("route", routes), ("time", times), ("label", labels), ("xml", texts)]))
         })
     }
 
@@ -355,16 +461,29 @@ fn part(all: &[u32], ends: &[u32], i: usize) -> Vec<u32> {
     all[from..ends[i] as usize].to_vec()
 }
 
-fn rows(out: &Results) -> Vec<Found> {
-    let row = |(i, &query): (usize, &u32)| {
-        (
-            query,
-            part(&out.messages, &out.message_ends, i),
-            part(&out.nodes, &out.node_ends, i),
-            part(&out.subscribers, &out.subscriber_ends, i),
-        )
-    };
-    out.queries.iter().enumerate().map(row).collect()
+fn found(out: &Results, i: usize) -> Found {
+    (
+        part(&out.messages, &out.message_ends, i),
+        part(&out.nodes, &out.node_ends, i),
+        part(&out.subscribers, &out.subscriber_ends, i),
+        part(&out.payloads.of, &out.subscriber_ends, i),
+    )
+}
+
+fn named(py: Python<'_>, out: &Results) -> Named {
+    let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
+    let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
+    (bytes(&out.labels), texts, bytes(&out.payloads.made))
+}
+
+/// Is there as much as one message may have?
+fn is_full(out: &Results, limits: &Limits) -> bool {
+    let bytes = out.payloads.size >= limits.max_message_result_bytes as usize;
+    bytes || out.subscribers.len() >= limits.max_message_results as usize
+}
+
+fn codes(cuts: &[(u32, WhyCut)]) -> Vec<Cut> {
+    cuts.iter().map(|&(subscriber, cut)| (subscriber, cut.code())).collect()
 }
 
 fn numbers(all: Vec<u32>) -> ArrayRef {
@@ -377,7 +496,7 @@ fn lists(all: Vec<u32>, ends: &[u32]) -> ArrayRef {
     Arc::new(ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), numbers(all), None))
 }
 
-fn named(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
+fn structs(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
     let field = |(name, a): &(&str, ArrayRef)| Field::new(*name, a.data_type().clone(), a.null_count() > 0);
     let fields: Fields = columns.iter().map(field).collect();
     Arc::new(StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None))

@@ -3,6 +3,6 @@
 use std::sync::{TryLockError, TryLockResult};
 
 /// Whether nobody holds the lock that the caller has tried to take.
-pub fn is_free<T>(tried: TryLockResult<T>) -> bool {
+pub(crate) fn is_free<T>(tried: TryLockResult<T>) -> bool {
     !matches!(tried, Err(TryLockError::WouldBlock))
 }

@@ -11,11 +11,11 @@ const LISTS: usize = 8;
 
 /// Nobody waits for the lock: a forked child may have it locked for ever.
 #[derive(Default)]
-pub struct Pool(Mutex<Vec<Vec<u32>>>);
+pub(crate) struct Pool(Mutex<Vec<Vec<u32>>>);
 
 impl Pool {
     /// An empty list, with room if there is one to spare.
-    pub fn take(&self) -> Vec<u32> {
+    pub(crate) fn take(&self) -> Vec<u32> {
         self.0.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
@@ -29,7 +29,7 @@ impl Pool {
     }
 
     /// The list as an Arrow buffer that comes back here.
-    pub fn lend(self: &Arc<Self>, list: Vec<u32>) -> ScalarBuffer<u32> {
+    pub(crate) fn lend(self: &Arc<Self>, list: Vec<u32>) -> ScalarBuffer<u32> {
         let len = list.len();
         let start = NonNull::from(list.as_slice()).cast::<u8>();
         let owner = Arc::new(Lent { list, pool: self.clone() });

@@ -42,7 +42,7 @@ fn range(ends: &[u32], i: usize) -> Range<usize> {
 }
 
 /// One list of structs per message: subscription, nodes, fragments, complete, payload, reason.
-pub fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArray {
+pub(crate) fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> ListArray {
     let of_form = |form| Some(NullBuffer::from_iter(results.forms.iter().map(|f| *f == Some(form))));
     let payloads = payloads(&results);
     let nodes = list(&results.node_ends, numbers_array(results.nodes), of_form(Form::Nodes));
@@ -77,7 +77,7 @@ fn payloads(results: &Results) -> ArrayRef {
 }
 
 /// Why results were left out, null where they were not.
-pub fn reasons(cuts: &[Option<Cut>]) -> ArrayRef {
+pub(crate) fn reasons(cuts: &[Option<Cut>]) -> ArrayRef {
     if cuts.iter().all(Option::is_none) {
         return new_null_array(&DataType::Utf8, cuts.len());
     }

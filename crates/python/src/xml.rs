@@ -12,14 +12,14 @@ use twigcast_kernel::xml::{
     decode_attribute, decode_line_ends, Limits, NsId, Reader, Sink, Stream, Tag, Text, XmlError, CODES,
 };
 
-pub type Error = (&'static str, String, u32, u32, u64);
+pub(crate) type Error = (&'static str, String, u32, u32, u64);
 
 /// What was made of a message, and why it could not be read.
 type Read<T> = (T, Option<Error>);
 
 type LineColumnOffset = (u32, u32, u64);
 
-pub fn error(e: XmlError) -> Error {
+pub(crate) fn error(e: XmlError) -> Error {
     (e.code, e.message, e.line, e.column, e.offset)
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn limits_of(given: Option<GivenLimits<'_>>) -> PyResult<Limits> {
 }
 
 /// The defaults, changed by what the dictionary names.
-pub fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
+pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
     let mut limits = Limits::default();
     let Some(given) = given else {
         return Ok(limits);
@@ -86,7 +86,7 @@ thread_local! {
 
 /// Counts elements, so that nothing is optimised away.
 #[derive(Default)]
-struct Count(u64);
+pub(crate) struct Count(pub(crate) u64);
 
 impl Sink for Count {
     #[inline(always)]
@@ -239,7 +239,10 @@ fn elements(
 ) -> PyResult<Read<Vec<Option<Py<PyBytes>>>>> {
     let limits = self::limits(Some(limits))?;
     let mut found = Vec::with_capacity(nodes.len());
-    let each = |bytes: Option<&[u8]>| found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
+    let each = |bytes: Option<&[u8]>| {
+        found.push(bytes.map(|bytes| PyBytes::new(py, bytes).unbind()));
+        true
+    };
     match ELEMENTS.with_borrow_mut(|elements| elements.get(data, &limits, &nodes, each)) {
         Ok(()) => Ok((found, None)),
         Err(e) => Ok((Vec::new(), Some(error(e)))),
@@ -312,7 +315,7 @@ fn documents_built() -> u64 {
     twigcast_kernel::documents_built()
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<HeldLimits>()?;
     m.add_function(wrap_pyfunction!(validate, m)?)?;
     m.add_function(wrap_pyfunction!(events, m)?)?;

@@ -41,6 +41,7 @@ from twigcast.pattern import (
     Step,
     Structural,
     Twig,
+    own_leaves,
 )
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible
@@ -188,9 +189,4 @@ class Splitter:
 
 
 def _counts(predicate: Predicate) -> bool:
-    match predicate:
-        case And(terms) | Or(terms):
-            return any(map(_counts, terms))
-        case Not(term):
-            return _counts(term)
-    return isinstance(predicate, Position | NodeIs)
+    return any(isinstance(one, Position | NodeIs) for one in own_leaves(predicate))

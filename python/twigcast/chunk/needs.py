@@ -6,8 +6,22 @@ from collections.abc import Iterator
 
 from twigcast.chunk.downward import Raw
 from twigcast.chunk.scheme import Keep, Path
-from twigcast.lang.canon import branch_of, tests_any, twig_of, uses_position
-from twigcast.pattern import And, Compare, Count, Exists, Match, Node, Not, Or, Predicate, Step, Twig
+from twigcast.lang.canon import branch_of, uses_position
+from twigcast.pattern import (
+    And,
+    Compare,
+    Count,
+    Exists,
+    Match,
+    Node,
+    Or,
+    Predicate,
+    Step,
+    Twig,
+    own_leaves,
+    tests_any,
+    twig_of,
+)
 
 _LEAVES = ("text", "comment", "pi")
 _ANYWHERE = Step("descendant", "element")
@@ -36,21 +50,9 @@ def reach(twig: Twig, *, filters: bool) -> Path:
     return tuple(names)
 
 
-def _own(predicate: Predicate) -> Iterator[Predicate]:
-    """The leaves about the context node, not those within branches."""
-    match predicate:
-        case And(terms) | Or(terms):
-            for term in terms:
-                yield from _own(term)
-        case Not(term):
-            yield from _own(term)
-        case _:
-            yield predicate
-
-
 def on_tag(predicate: Predicate) -> bool:
     """Whether the element's start tag decides it."""
-    for leaf in _own(predicate):
+    for leaf in own_leaves(predicate):
         if isinstance(leaf, Raw):
             return False
         twig = branch_of(leaf)
@@ -63,7 +65,7 @@ def on_tag(predicate: Predicate) -> bool:
 
 def _on_content(predicate: Predicate) -> bool:
     """Whether it takes all that is in the element, so that there is nothing to gain from a chunk below it."""
-    for leaf in _own(predicate):
+    for leaf in own_leaves(predicate):
         twig = branch_of(leaf)
         if isinstance(leaf, Raw):
             return True
@@ -152,7 +154,7 @@ def reduced(found: Iterator[Keep] | list[Keep]) -> tuple[Keep, ...]:
 
 
 def _of_predicate(base: tuple[Step, ...], predicate: Predicate) -> Iterator[Keep]:
-    for leaf in _own(predicate):
+    for leaf in own_leaves(predicate):
         match leaf:
             case Raw():
                 yield _subtree(base)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from twigcast.chunk.downward import Raw
-from twigcast.lang.canon import tests_any, twig_of
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.printer import Printer, number_text, quoted
 from twigcast.pattern import (
@@ -27,6 +26,8 @@ from twigcast.pattern import (
     StringValue,
     Twig,
     Value,
+    tests_any,
+    twig_of,
 )
 
 

@@ -22,9 +22,10 @@ from twigcast.cli.options import (
     limit_options,
     limits_from,
     namespace_options,
+    result_option,
     schema_option,
 )
-from twigcast.cli.output import Report, output_of, status_of
+from twigcast.cli.output import Report, output_of, print_table, status_of
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.errors import MessageError, OptionError, TwigcastError
@@ -126,20 +127,13 @@ def _at_home(scheme: Scheme, chunk: Chunk) -> list[object]:
 
 
 def _show(scheme: Scheme) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("chunk", "prefix", "subscriptions", "expressions", "keeps besides"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for one in scheme.fragments:
         besides = "the whole document" if one.whole else ", ".join(map(str, one.filters))
         name = str(one.number) if one.number else "potpourri"
-        prefix = path_text(one.prefix)
         counts = (f"{len(_at_home(scheme, one)):,}", f"{len(one.numbers):,}")
-        table.add_row(*(Text(printable(t)) for t in (name, prefix, *counts, besides)))
-    Console().print(table)
+        rows.append((name, path_text(one.prefix), *counts, besides))
+    print_table(("chunk", "prefix", "subscriptions", "expressions", "keeps besides"), rows)
 
 
 @chunk.command()
@@ -242,13 +236,7 @@ class _Folder:
 @click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
 @click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
 @click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
-@click.option(
-    "--result",
-    type=OneOf(RESULTS),
-    default=RESULTS[0],
-    show_default=True,
-    help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
-)
+@result_option
 @format_option("jsonl", "table")
 @namespace_options
 @limit_options

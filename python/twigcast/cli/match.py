@@ -14,13 +14,13 @@ from twigcast.cli.inputs import Message, Unreadable, batches, expand, read
 from twigcast.cli.large import ABOVE, LargeFiles, is_large
 from twigcast.cli.options import (
     GroupedCommand,
-    OneOf,
     Size,
     format_option,
     hidden_limit_options,
     invalid_option,
     limits_from,
     namespace_options,
+    result_option,
 )
 from twigcast.cli.output import Output, Report, match_of, output_of, status_of
 from twigcast.cli.progress import Progress
@@ -31,7 +31,6 @@ from twigcast.errors import MessageError
 from twigcast.failures import Failure
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
-from twigcast.results import RESULTS
 from twigcast.subscriptions import SubscriptionFile, compile_file
 
 FEW, FEW_SUBSCRIPTIONS = 32, 1_000
@@ -75,13 +74,7 @@ class MatchCommand(GroupedCommand):
 @click.command(cls=MatchCommand, epilog=EPILOG)
 @click.option("-s", "--subscriptions", metavar="FILE", help="The subscriptions; - for stdin.")
 @click.argument("messages", nargs=-1, metavar="MESSAGE...")
-@click.option(
-    "--result",
-    type=OneOf(RESULTS),
-    default=RESULTS[0],
-    show_default=True,
-    help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
-)
+@result_option
 @click.option(
     "--chunk-above",
     type=Size(),

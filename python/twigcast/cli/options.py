@@ -14,6 +14,7 @@ from twigcast.hints import suggest
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import ON_INVALID, Limits
 from twigcast.removed import removed_error
+from twigcast.results import RESULTS
 from twigcast.units import SECOND, parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -80,6 +81,17 @@ def namespace_options(command: F) -> F:
         type=Namespace(),
         multiple=True,
         help="A namespace prefix for the queries. May be repeated.",
+    )(command)
+
+
+def result_option(command: F) -> F:
+    """Add the option for what is told of a match."""
+    return click.option(
+        "--result",
+        type=OneOf(RESULTS),
+        default=RESULTS[0],
+        show_default=True,
+        help="What to tell of a match: nothing more, the ids of the selected nodes, or these nodes as XML.",
     )(command)
 
 

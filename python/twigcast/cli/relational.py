@@ -20,6 +20,7 @@ from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
 from twigcast.results import Match
+from twigcast.shown import in_columns
 from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
 
 if TYPE_CHECKING:
@@ -273,9 +274,8 @@ def explain_relational(
         if format == "json":
             click.echo(as_json(_as_dict(query, conjunctions, engine, costs, statement)))
             return
-        for heading, lines in _sections(query, conjunctions, engine, costs, statement):
-            for i, line in enumerate(lines):
-                click.echo(f"{heading if i == 0 else '':<12}{line}".rstrip())
+        for line in in_columns(_sections(query, conjunctions, engine, costs, statement)):
+            click.echo(line)
     finally:
         engine.close()
 

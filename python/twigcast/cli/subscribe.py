@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from twigcast.cli.options import OneOf, format_option, namespace_options, schema
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
 from twigcast.correlate.streams import inadmissible
+from twigcast.correlation import Correlation
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
 from twigcast.hints import suggest
@@ -98,14 +99,17 @@ def subscribe(
         if schema is not None and not allow_never:
             scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
             check(schema, query, **scope, dialect=dialect)
-        _refuse_source_stream(query, namespaces, default_namespace)
+        streams = [] if stream is None else [stream]
+        if is_correlation(query):
+            parsed = parse_correlation(query, dict(namespaces), default_namespace)
+            _refuse_source_stream(parsed)
+            streams = [name for name in parsed.streams if name]
         with opened(url, create=not replace) as store:
             if replace and id is not None:
                 record = store.replace(id, query, allow_never=allow_never, **options)
             else:
                 record = store.subscribe(query, id=id, allow_never=allow_never, **options)
-            if stream is not None:
-                _warn_of_stream(stream, store)
+            _warn_of_streams(streams, store)
     except QueryError as error:
         raise say_refused(error) from None
     if sys.stderr.isatty():
@@ -116,28 +120,25 @@ def subscribe(
     click.echo(record.id)
 
 
-def _refuse_source_stream(query: str, namespaces: tuple[tuple[str, str], ...], default_namespace: str | None) -> None:
+def _refuse_source_stream(correlation: Correlation) -> None:
     """Raise QueryError if a correlation publishes on a stream that the configuration reads."""
+    for error in inadmissible({"": correlation}, configured_streams() or ()).values():
+        raise error
+
+
+def _warn_of_streams(streams: Iterable[str], store: Store) -> None:
+    """Warn of streams that neither the configuration nor a correlation in the store names."""
     sources = configured_streams()
-    if sources and is_correlation(query):
-        parsed = parse_correlation(query, dict(namespaces), default_namespace)
-        for error in inadmissible({query: parsed}, sources).values():
-            raise error
-
-
-def _warn_of_stream(stream: str, store: Store) -> None:
-    """Warn of a stream that neither the configuration nor a correlation in the store names."""
-    known = set(configured_streams() or ())
-    published = (
-        parse_correlation(one.query, one.namespaces, one.default_namespace).publish for one in store.correlations()
-    )
-    if configured_streams() is None or stream in known or stream in published:
+    unknown = [] if sources is None else sorted(set(streams) - set(sources))
+    if not unknown:
         return
-    names = sorted(known)
-    click.echo(
-        f"warning: no stream of the configuration and no PUBLISH is called {stream!r}; {suggest(stream, names)}",
-        err=True,
-    )
+    published = {
+        parse_correlation(one.query, one.namespaces, one.default_namespace).publish for one in store.correlations()
+    }
+    for stream in unknown:
+        if stream not in published:
+            text = f"no stream of the configuration and no PUBLISH is called {stream!r}"
+            click.echo(f"warning: {text}; {suggest(stream, sorted(sources or ()))}", err=True)
 
 
 @click.command(epilog="\b\nExample:\n  twigcast unsubscribe links s-0123456789abcdef")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import accumulate, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
-from twigcast.correlate.encode import Key, encoded, in_order, key_of, paths_of
+from twigcast.constructor import Element
+from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
+from twigcast.correlate.output import pieces
 from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
 from twigcast.limits import Limits
@@ -50,12 +54,16 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A result: the number of the subscription, the messages in the order of the blocks, and the nodes of
-    ``Correlation.shown``."""
+    ``Correlation.shown``. ``payload`` is the new message where the kernel has made it."""
 
     number: int
     messages: tuple[Kept, ...]
     nodes: tuple[int, ...]
+    payload: bytes | None = None
 
+
+NO_PAYLOAD = 2**32 - 1
+"""The place of a payload that the kernel has not made."""
 
 Cut = tuple[int, str]
 """The number of a subscription that does not get all results of a message, and the reason."""
@@ -66,6 +74,25 @@ class Seen(NamedTuple):
 
     version: int
     witness: _kernel.Witness
+
+
+class BlockShape:
+    """Blocks that differ in their constants alone; ``sample`` is one of them, with its branches in a fixed order."""
+
+    __slots__ = ("__weakref__", "code", "columns", "sample", "stream")
+
+    def __init__(self, sample: Block, stream: int, columns: list[int], code: Encoded) -> None:
+        self.sample, self.stream, self.columns, self.code = sample, stream, columns, code
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells shapes apart: not the names of variables, nor the order of branches."""
+        return self.stream, tuple(self.code.program), tuple(self.code.paths), tuple(self.sample.parents)
+
+
+Constants = tuple[str | float, ...]
+
+_MOST_KNOWN = 10_000
 
 
 class Blocks:
@@ -84,16 +111,16 @@ class Blocks:
         """Changes with every change of blocks or joined columns."""
         self._codes = StepCodes(self.kernel)
         self._next = 0
-        self._numbers: dict[Key, int] = {}
-        self._written: dict[int, tuple[Key, Block, list[Block]]] = {}
+        self._shapes: WeakValueDictionary[tuple[object, ...], BlockShape] = WeakValueDictionary()
         # by block as it is written
-        self._known: dict[Block, tuple[int, tuple[int, ...]]] = {}
+        self._known: dict[Block, tuple[BlockShape, list[str | float], tuple[int, ...]]] = {}
+        self._numbers: dict[tuple[BlockShape, Constants], int] = {}
+        self._written: dict[int, tuple[BlockShape, Constants]] = {}
         self._streams: dict[str, int] = {}
         # a column is a path from the document, in a stream
         self._columns: dict[tuple[int, Twig], int] = {}
-        # of what is portable: the keys of blocks and columns by their numbers
-        self._block_keys: dict[int, int] = {}
-        self._column_keys: dict[int, int] = {}
+        # of what is portable: the keys of a block and of its columns
+        self._keys: dict[tuple[BlockShape, Constants], tuple[int, list[int]]] = {}
         self._joined: set[int] = set()
         self._routes: dict[tuple[str, bool], int] = {}
 
@@ -102,90 +129,72 @@ class Blocks:
         """The kernel that reads messages. That of an engine may be replaced by another."""
         return self._own if self._engine is None else self._engine.kernel  # type: ignore[return-value]
 
-    def enter(
-        self, correlation: Correlation, window: _kernel.Correlator | None = None
-    ) -> tuple[list[int], list[tuple[tuple[int, int], str, tuple[int, int]]], list[tuple[int, int]]]:
-        """Return the numbers of a correlation's blocks, what is compared, and what is shown. Raises QueryError."""
-        try:
-            blocks = [self.add(block, window) for block in correlation.blocks]
-        except NotEncodable:
-            hint = "name a namespace: {uri}name instead of *:name"
-            raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
-
-        def place(ref: Ref) -> tuple[int, int]:
-            return ref.block, blocks[ref.block][1][ref.variable]
-
-        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
-        for left, _, right in compared:
-            for block, variable in (left, right):
-                self.join_on(blocks[block][0], variable)
-        return [block for block, _ in blocks], compared, [place(ref) for ref in correlation.shown]
-
-    def add(self, block: Block, window: _kernel.Correlator | None) -> tuple[int, tuple[int, ...]]:
-        """Return the block's number, and those of its variables in the kernel. Raises NotEncodable."""
-        if block in self._known:
-            return self._known[block]
-        ordered, places, text = in_order(block)
-        key = key_of(ordered)
+    def shape(self, block: Block) -> tuple[BlockShape, list[str | float], tuple[int, ...]]:
+        """Return the shape of a block, which equal ones share, its constants, and the numbers of its variables in the
+        kernel. Raises NotEncodable."""
         with self._lock:
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._next
-                if self._portable:
-                    self._block_keys[number] = _digest(text)
-                self._put(number, ordered, self.kernel, self._codes)
-                if window is not None:
-                    window.add_block(number, ordered.parents, self.columns_of(ordered))
-                self._next += 1
-                self._numbers[key], self._written[number] = number, (key, ordered, [])
-                self.version += 1
-            self._written[number][2].append(block)
-            self._known[block] = number, places
-        return number, places
+            known = self._known.get(block)
+            if known is not None:
+                return known
+            ordered, places = in_order(block)
+            code = encoded(ordered, self._codes.__getitem__)
+            stream = self._stream(ordered.stream)
+            columns = [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
+            shape = BlockShape(ordered, stream, columns, code)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            shape = self._shapes.setdefault(shape.key, shape)
+            if self._portable:
+                paths = [_digest(f"{ordered.stream} {path}") for path in paths_of(ordered)]
+                self._keys[shape, tuple(code.constants)] = _digest(text_of(ordered)), paths
+            self._known[block] = shape, code.constants, places
+            return self._known[block]
 
-    def _put(self, number: int, ordered: Block, kernel: _kernel.Engine, codes: StepCodes) -> None:
-        e = encoded(ordered, codes.__getitem__)
-        stream = self._stream(ordered.stream)
-        columns = self.columns_of(ordered)
-        keys = None
-        if self._portable:
-            for column, path in zip(columns, paths_of(ordered), strict=True):
-                if column not in self._column_keys:
-                    self._column_keys[column] = _digest(f"{ordered.stream} {path}")
-            keys = self._block_keys[number], [self._column_keys[column] for column in columns]
-        kernel.add_block(number, stream, e.program, e.constants, e.paths, ordered.parents, columns, keys)
+    def add(self, shape: BlockShape, constants: Constants, window: _kernel.Correlator) -> int:
+        """Return the number of a block."""
+        number = self._numbers.get((shape, constants))
+        if number is None:
+            with self._lock:
+                number = self._next
+                self._put(number, shape, constants, self.kernel)
+                window.add_block(number, shape.sample.parents, shape.columns)
+                self._next += 1
+                self._numbers[shape, constants], self._written[number] = number, (shape, constants)
+                self.version += 1
+        return number
+
+    def _put(self, number: int, shape: BlockShape, constants: Constants, kernel: _kernel.Engine) -> None:
+        code, parents = shape.code, shape.sample.parents
+        keys = self._keys[shape, constants] if self._portable else None
+        kernel.add_block(number, shape.stream, code.program, list(constants), code.paths, parents, shape.columns, keys)
 
     def _enter(self, kernel: _kernel.Engine) -> None:
         """Put all blocks into a kernel that takes the place of the engine's."""
         self._codes = StepCodes(kernel)
-        for number, (_, ordered, _) in self._written.items():
-            self._put(number, ordered, kernel, self._codes)
+        shapes = list(self._shapes.values())
+        self._shapes.clear()
+        for shape in shapes:
+            shape.code = encoded(shape.sample, self._codes.__getitem__)
+            self._shapes[shape.key] = shape
+        for number, (shape, constants) in self._written.items():
+            self._put(number, shape, constants, kernel)
         kernel.join_on(sorted(self._joined))
 
-    def columns_of(self, ordered: Block) -> list[int]:
-        """Return the columns of a block's variables."""
-        stream = self._stream(ordered.stream)
-        return [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
-
-    def join_on(self, block: int, variable: int) -> None:
-        """Have the values of a variable compared from now on."""
-        column = self.columns_of(self._written[block][1])[variable]
-        if column not in self._joined:
+    def join_on(self, columns: Iterable[int]) -> None:
+        """Have the values of columns compared from now on."""
+        new = [column for column in columns if column not in self._joined]
+        if new:
             with self._lock:
-                self._joined.add(column)
-                self.kernel.join_on([column])
+                self._joined.update(new)
+                self.kernel.join_on(new)
                 self.version += 1
 
     def remove(self, number: int, window: _kernel.Correlator) -> None:
         window.remove_block(number)
         with self._lock:
             self.kernel.remove_block(number)
-            key, _, blocks = self._written.pop(number)
-            self._block_keys.pop(number, None)
+            del self._numbers[self._written.pop(number)]
             self.version += 1
-        del self._numbers[key]
-        for block in blocks:
-            del self._known[block]
 
     def _stream(self, name: str) -> int:
         return self._streams.setdefault(name, len(self._streams))
@@ -204,6 +213,36 @@ class Blocks:
         return list(self._routes)
 
 
+@dataclass(frozen=True, slots=True)
+class CorrelationShape:
+    """What correlations have in common that differ in the constants of their blocks alone."""
+
+    sample: Correlation = field(compare=False)
+    """One of them."""
+    blocks: tuple[BlockShape, ...]
+    ends: tuple[int, ...]
+    """By block where its constants end."""
+    joined: tuple[int, ...]
+    """Columns that are compared."""
+    followed: tuple[bool, ...]
+    windows: tuple[int | None, ...]
+    compared: tuple[tuple[tuple[int, int], str, tuple[int, int]], ...]
+    shown: tuple[tuple[int, int], ...]
+    pieces: tuple[bytes | tuple[int, int], ...] | None
+    select: Element | None
+    publish: str | None
+    possible: bool = field(compare=False)
+    """Messages can match, whatever the constants are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A correlation as the kernel takes it."""
+
+    shape: CorrelationShape
+    constants: list[str | float]
+
+
 class Default:
     """Subscriptions by their numbers."""
 
@@ -219,19 +258,52 @@ class Default:
         self.kernel = _kernel.Correlator()
         self.kernel.configure(lateness, max_bytes)
         self.blocks = Blocks(engine, portable=portable)
-        self._limits = (limits or Limits()).of_kernel()
+        limits = limits or Limits()
+        self._limits = _kernel.Limits(limits.of_kernel())
+        self._most = limits.max_message_results
         self._warned = 0
 
-    def add(self, number: int, correlation: Correlation) -> None:
-        blocks, compared, shown = self.blocks.enter(correlation, self.kernel)
-        self.kernel.subscribe(
-            number,
-            blocks,
-            [link.kind == FOLLOWED for link in correlation.links],
-            [link.window for link in correlation.links],
-            compared,
-            shown,
+    def prepare(self, correlation: Correlation, possible: bool = False) -> Prepared:
+        """Return a correlation as ``enter`` takes it. Raises QueryError."""
+        try:
+            found = [self.blocks.shape(block) for block in correlation.blocks]
+        except NotEncodable:
+            hint = "name a namespace: {uri}name instead of *:name"
+            raise QueryError("not-a-pattern", "a block is not a tree pattern that joins can use", hint=hint) from None
+
+        def place(ref: Ref) -> tuple[int, int]:
+            return ref.block, found[ref.block][2][ref.variable]
+
+        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
+        joined = [end for left, _, right in compared for end in (left, right)]
+        shape = CorrelationShape(
+            correlation,
+            tuple([shape for shape, _, _ in found]),
+            tuple(accumulate(len(constants) for _, constants, _ in found)),
+            tuple(sorted({found[block][0].columns[variable] for block, variable in joined})),
+            tuple([link.kind == FOLLOWED for link in correlation.links]),
+            tuple([link.window for link in correlation.links]),
+            tuple(compared),
+            tuple([place(ref) for ref in correlation.shown]),
+            _pieces(correlation),
+            correlation.select,
+            correlation.publish,
+            possible,
         )
+        return Prepared(shape, [constant for _, constants, _ in found for constant in constants])
+
+    def enter(self, number: int, one: Prepared) -> None:
+        """Add a correlation that has been prepared."""
+        shape = one.shape
+        blocks, start = [], 0
+        for block, end in zip(shape.blocks, shape.ends, strict=True):
+            blocks.append(self.blocks.add(block, tuple(one.constants[start:end]), self.kernel))
+            start = end
+        self.blocks.join_on(shape.joined)
+        self.kernel.subscribe(number, blocks, shape.followed, shape.windows, shape.compared, shape.shown, shape.pieces)
+
+    def add(self, number: int, correlation: Correlation) -> None:
+        self.enter(number, self.prepare(correlation))
 
     def remove(self, number: int) -> None:
         for block in self.kernel.unsubscribe(number):
@@ -244,17 +316,9 @@ class Default:
         ``seen`` is what was seen of it if it has been read already. Raises MessageError."""
         route = self.blocks.route(stream, derived)
         witness = self._read(stream, derived, time, xml) if seen is None or self.is_stale(seen) else seen.witness
-        taken, found, labels, texts, cuts, error = self.kernel.push(witness, route, time, label, xml, self._limits)
+        taken, found, names, cuts, error = self.kernel.push(witness, route, time, label, xml, self._limits)
         raise_if(error)
-        if not found:
-            return taken, [], cuts
-        kept = [Kept(label, text) for label, text in zip(labels, texts, strict=True)]
-        results = [
-            Found(number, tuple([kept[place] for place in places]), tuple(nodes))
-            for _, places, nodes, numbers in found
-            for number in numbers
-        ]
-        return taken, results, cuts
+        return taken, results_of(found, names) if found else [], cuts
 
     def _read(self, stream: str, derived: bool, time: int, xml: bytes) -> _kernel.Witness:
         if self.kernel.is_late(time):
@@ -282,16 +346,22 @@ class Default:
         by_route, routes = self.columns(streams, [False] * len(streams))
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
         found_before = None if witnesses is None else pa.array(witnesses, pa.large_binary())
-        start, most = 0, self._limits["max_message_results"]
+        start = 0
         while start < len(xml):
             pushed = self.kernel.push_column(
-                self.blocks.kernel, by_route, routes, *columns, self._limits, start, most, found_before
+                self.blocks.kernel, by_route, routes, *columns, self._limits, start, self._most, found_before
             )
-            rows, found, names = map(pa.array, pushed[:3])
-            kept = [Kept(*one) for one in zip(names.to_pylist(), pushed[3], strict=True)]
-            for row, in_time, results, cuts, refusal in _rows(rows, found, kept, pushed[4]):
+            rows, found = map(pa.array, pushed[:2])
+            for row, in_time, results, cuts, refusal in _rows(rows, found, *pushed[2:]):
                 yield start + row, in_time, results, cuts, refusal
             start += len(rows)
+
+    def publish(
+        self, stream: str, xml: list[bytes], time: int, id: int, selecting: bool
+    ) -> tuple[int, list[_kernel.Published], _kernel.Named, _kernel.Error | None]:
+        """Publish messages one after the other, in the engine that reads them and here: see ``Correlator.publish``."""
+        streams, route = self.blocks.streams(stream, False), self.blocks.route(stream, False)
+        return self.kernel.publish(self.blocks.kernel, xml, streams, selecting, route, time, id, self._limits)
 
     def too_much(self) -> tuple[int, int] | None:
         """How many messages have been forgotten before their time since the last call, and the subscription that keeps
@@ -351,16 +421,38 @@ def _digest(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
+def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Found]:
+    """Return results, one for each subscription."""
+    labels, texts, payloads = names
+    kept = list(map(Kept, labels, texts))
+    return [
+        Found(number, messages, shown, None if payload == NO_PAYLOAD else payloads[payload])
+        for places, nodes, numbers, made in found
+        for messages, shown in ((tuple([kept[place] for place in places]), tuple(nodes)),)
+        for number, payload in zip(numbers, made, strict=True)
+    ]
+
+
+def _pieces(correlation: Correlation) -> tuple[bytes | tuple[int, int], ...] | None:
+    """Return what the kernel puts payloads together of; None if it takes more than that."""
+    found = pieces(correlation.template)
+    if found is None:
+        return None
+    places = {ref: place for place, ref in enumerate(correlation.shown)}
+    return tuple([one if isinstance(one, bytes) else (one.block, places[one]) for one in found])
+
+
 def _rows(
-    rows: pa.Array, found: pa.Array, kept: list[Kept], cuts: list[tuple[int, int, str]]
+    rows: pa.Array, found: pa.Array, names: _kernel.Named, cuts: list[tuple[int, int, str]]
 ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
     """Yield the rows of the kernel's answer of which there is something to tell."""
     late, errors = rows.field("late"), rows.field("error")
     results: dict[int, list[Found]] = {}
-    parts = (found.field(name).to_pylist() for name in ("row", "messages", "nodes", "subscribers"))
-    for row, places, nodes, numbers in zip(*parts, strict=True):
-        messages, shown = tuple([kept[place] for place in places]), tuple(nodes)
-        results.setdefault(row, []).extend(Found(number, messages, shown) for number in numbers)
+    parts = [found.field(name).to_pylist() for name in ("messages", "nodes", "subscribers", "payloads")]
+    counts = found.field("subscribers").value_lengths().to_pylist()
+    made = iter(results_of(zip(*parts, strict=True), names))
+    for row, count in zip(found.field("row").to_pylist(), counts, strict=True):
+        results.setdefault(row, []).extend(islice(made, count))
     cut: dict[int, list[Cut]] = {}
     for row, number, reason in cuts:
         cut.setdefault(row, []).append((number, reason))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from twigcast.correlation import Block
+from twigcast.correlation import Block, Correlation
+from twigcast.literals import LITERAL
 from twigcast.pattern import And, Exists, Node, Or, Step, Twig
 from twigcast.plan.encode import encode
 from twigcast.plan.slots import slotted
-
-Key = tuple[str, tuple[tuple[int | None, Twig], ...]]
-"""What tells blocks apart: not the names of their variables, nor the order of branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +21,14 @@ class Encoded:
     paths: list[int]
 
 
-def in_order(block: Block) -> tuple[Block, tuple[int, ...], str]:
-    """The block with its branches in a fixed order, the new numbers of its variables by their old ones, and a text that
-    tells blocks apart, as their keys do."""
-    texts = [""] * len(block.variables)
+def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
+    """The block with its branches in a fixed order, and the new numbers of its variables by their old ones. The order
+    depends on constants only where branches have nothing else to tell them apart."""
+    texts = [("", "")] * len(block.variables)
     for at in reversed(range(len(block.variables))):
         branches = sorted(texts[child] for child in block.children(at))
-        texts[at] = f"{_twig(block, at)}({','.join(branches)})"
+        text = f"{_twig(block, at)}({','.join(text for _, text in branches)})"
+        texts[at] = LITERAL.sub("?", text), text
     order: list[int] = []
     pending = [0]
     while pending:
@@ -40,12 +39,12 @@ def in_order(block: Block) -> tuple[Block, tuple[int, ...], str]:
     for old in order:
         one = block.variables[old]
         variables.append(replace(one, parent=None if one.parent is None else number[one.parent]))
-    places = tuple(number[old] for old in sorted(number))
-    return Block(block.stream, tuple(variables), number[block.root]), places, f"{block.stream} {texts[0]}"
+    return Block(block.stream, tuple(variables), number[block.root]), tuple(number[old] for old in sorted(number))
 
 
-def key_of(block: Block) -> Key:
-    return block.stream, tuple((one.parent, _twig(block, at)) for at, one in enumerate(block.variables))
+def text_of(block: Block) -> str:
+    """Return a text that tells blocks in order apart, in every process alike: not by the names of their variables."""
+    return repr((block.stream, [(one.parent, _twig(block, at)) for at, one in enumerate(block.variables)]))
 
 
 def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
@@ -59,6 +58,11 @@ def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
     program, constants = slotted(And((Exists(root), And(conditions), Or(tuple(map(Exists, others))))))
     paths = Or(tuple(map(Exists, paths_of(block))))
     return Encoded(encode(program, code), constants, encode(paths, code))
+
+
+def condition(correlation: Correlation) -> And:
+    """Return a predicate with all of the blocks that has constants."""
+    return And(tuple(Exists(_twig(block, at)) for block in correlation.blocks for at in range(len(block.variables))))
 
 
 def paths_of(block: Block) -> list[Twig]:

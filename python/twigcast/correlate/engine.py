@@ -10,22 +10,39 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twigcast import _kernel
-from twigcast.correlate.default import MAX_BYTES, Cut, Default, Found, Seen, warn_of_eviction
+from twigcast.columns import error_of
+from twigcast.correlate.default import (
+    MAX_BYTES,
+    NO_PAYLOAD,
+    Cut,
+    Default,
+    Found,
+    Prepared,
+    Seen,
+    results_of,
+    warn_of_eviction,
+)
+from twigcast.correlate.encode import condition
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
-from twigcast.correlate.making import MessageId, Payloads, Results, Sources, label_of
+from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
 from twigcast.correlate.streams import check_streams
 from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
 from twigcast.failures import MAX_TEXT, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
-from twigcast.lang.xscl import parse_correlation
+from twigcast.lang.xscl import Judged, parse_correlation, parse_judged
 from twigcast.limits import Limits
+from twigcast.shape import Scope, scope_of
+from twigcast.shares import Result
+from twigcast.transform.templates import Templates
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
@@ -58,6 +75,17 @@ class Outcome:
     late: bool = False
     failures: list[Failure] = field(default_factory=list)
     """Correlations that could not be evaluated; the others were."""
+
+
+Joined = tuple[SubscriptionId, bytes, tuple[MessageId, ...]]
+"""A result: the subscription, its payload, and the messages that were joined."""
+
+
+PublishedRow = tuple[
+    int, list[int], dict[int, Result], list[tuple[int, str]], list[Joined] | Outcome, MessageError | None
+]
+"""What came of one of many messages that were published: its row; what ``Engine.finish`` takes; what it completed, as
+mere results if all are within the limits; and why correlations cannot be tried with it."""
 
 
 class Correlations:
@@ -96,7 +124,6 @@ class Correlations:
         self._of: dict[SubscriptionId, Correlation] = {}
         self._numbers: dict[SubscriptionId, int] = {}
         self._ids: dict[int, SubscriptionId] = {}
-        self._payloads = Payloads()
         self._next = 0
         self._published: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
@@ -117,29 +144,47 @@ class Correlations:
     def ids(self) -> list[SubscriptionId]:
         return list(self._of)
 
-    def get(self, id: SubscriptionId) -> Correlation | None:
-        """Return a correlation; None if there is none with this id."""
-        return self._of.get(id)
-
-    def parse(
+    def prepare(
         self, query: str, namespaces: Mapping[str, str] | None = None, default_namespace: str | None = None
-    ) -> Correlation:
-        return parse_correlation(query, {**self.namespaces, **(namespaces or {})}, default_namespace)
+    ) -> Prepared | Correlation:
+        """Return a correlation as ``add`` takes it. One of a known shape is not parsed again."""
+        namespaces = {**self.namespaces, **namespaces} if namespaces else self.namespaces
+        if not isinstance(self.backend, Default):
+            return parse_correlation(query, namespaces, default_namespace)
+        with self._lock:
+            return self._templates.prepare(query, scope_of(namespaces, default_namespace))
 
-    def add(self, id: SubscriptionId, correlation: Correlation, source: str | None = None) -> None:
+    @cached_property
+    def _templates(self) -> Templates[Judged, Prepared]:
+        """The shapes of correlations, for the default backend."""
+        assert isinstance(self.backend, Default)
+        prepare = self.backend.prepare
+
+        def parse(query: str, scope: Scope) -> Judged:
+            namespaces, default, _ = scope
+            return parse_judged(query, dict(namespaces), default)
+
+        return Templates(parse, lambda judged: prepare(*judged), lambda judged: condition(judged.correlation))
+
+    def add(self, id: SubscriptionId, one: Prepared | Correlation, source: str | None = None) -> None:
         """Raises QueryError if it would read what it publishes. It sees the messages from now on (SEMANTICS 24)."""
+        correlation = one.shape.sample if isinstance(one, Prepared) else one
         with self._lock:
             if id in self._of:
                 raise OptionError("duplicate-id", f"there is a subscription {id!r} already")
             if correlation.publish is not None or self._published:
                 check_streams({**self._of, id: correlation}, source)
             number = self._next
-            self.backend.add(number, correlation)
+            if isinstance(one, Prepared) and isinstance(self.backend, Default):
+                self.backend.enter(number, one)
+            else:
+                self.backend.add(number, correlation)
             self._next += 1
             self._of[id], self._numbers[id], self._ids[number] = correlation, number, id
             if correlation.publish is not None:
                 self._published[correlation.publish] += 1
-            self._read.update(correlation.streams)
+            for stream in correlation.streams:
+                self._read[stream] += 1
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
@@ -147,10 +192,12 @@ class Correlations:
             number = self._numbers.pop(id)
             self.backend.remove(number)
             del self._ids[number]
-            self._payloads.forget(number)
             if correlation.publish is not None:
                 self._published -= Counter([correlation.publish])
-            self._read -= Counter(correlation.streams)
+            for stream in correlation.streams:
+                self._read[stream] -= 1
+                if not self._read[stream]:
+                    del self._read[stream]
 
     def asked_of(self, stream: str) -> tuple[int, list[int]]:
         """Return what ``Engine.process`` is to look for in a message on a stream: the version of the blocks and the
@@ -169,7 +216,7 @@ class Correlations:
             hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
             raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
         with self._lock:
-            results = Results(id, self.limits, self._payloads)
+            results = Results(id, self.limits)
             derived: list[Derived] = []
             failures: list[Failure] = []
             taken, found, cuts = self.backend.push(self._stream(stream), False, time, label_of(id, time), xml, seen)
@@ -223,7 +270,7 @@ class Correlations:
                         self._warn()
                         break
                     place, taken, found, cuts, refusal = one
-                    results = Results(some[place][1], self.limits, self._payloads, sources)
+                    results = Results(some[place][1], self.limits, sources)
                     results.add(found, cuts, self._ids, self._of)
                 yield start + place, refusal or Outcome(results.finish(), [], not taken, results.failures)
 
@@ -234,6 +281,58 @@ class Correlations:
         blocks = self.backend.blocks
         found = _kernel.Witness() if witness is None else blocks.kernel.read_witness(witness)
         return None if found is None else Seen(blocks.version, found)
+
+    @property
+    def publishes_many(self) -> bool:
+        """Whether ``publish_many`` can take messages: no correlation reads what another publishes."""
+        return isinstance(self.backend, Default) and not self._published
+
+    def publish_many(
+        self, xml: list[bytes], stream: str, id: int, clock: Callable[[int], int], selecting: bool
+    ) -> tuple[int, list[PublishedRow], MessageError | None]:
+        """Publish messages in the engine and here, with ids from ``id`` on, and times from what ``clock`` returns for
+        their number. Return how many were taken, the rows of which something came, and why the next cannot be read."""
+        with self._lock:
+            assert isinstance(self.backend, Default)
+            # with the lock, for what is published later has to be later
+            time = clock(len(xml))
+            taken, told, names, error = self.backend.publish(self._stream(stream), xml, time, id, selecting)
+            labels, _, payloads = names
+            messages = list(map(id_of, labels))
+            rows: list[PublishedRow] = []
+            for row, numbers, results, exceeded, found, cuts, refusal in told:
+                outcome: list[Joined] | Outcome | None = [] if not found and not cuts else None
+                if found and not cuts:
+                    outcome = self._joined(found, messages, payloads)
+                if outcome is None:
+                    made = Results(id + row, self.limits)
+                    made.add(results_of(found, names), cuts, self._ids, self._of)
+                    outcome = Outcome(made.finish(), [], False, made.failures)
+                refused = None if refusal is None else error_of(refusal)
+                rows.append((row, numbers, results, exceeded, outcome, refused))
+            self._warn()
+        return taken, rows, None if error is None else error_of(error)
+
+    def _joined(
+        self, found: Sequence[_kernel.Joined], messages: Sequence[MessageId], payloads: Sequence[bytes]
+    ) -> list[Joined] | None:
+        """Return the results of one message; None if they could be beyond a limit, or have to be rendered."""
+        joined: list[tuple[int, bytes, tuple[MessageId, ...]]] = []
+        size = 0
+        for places, _, numbers, made in found:
+            of = tuple([messages[place] for place in places])
+            for number, payload in zip(numbers, made, strict=True):
+                if payload == NO_PAYLOAD:
+                    return None
+                size += len(payloads[payload])
+                joined.append((number, payloads[payload], of))
+        limits = self.limits
+        if len(joined) > min(limits.max_result_nodes, limits.max_message_results):
+            return None
+        if size > min(limits.max_result_bytes, limits.max_message_result_bytes):
+            return None
+        joined.sort(key=itemgetter(0))  # stable: the rest of the order is that of the strategy
+        return [(self._ids[number], payload, of) for number, payload, of in joined]
 
     def _stream(self, name: str) -> str:
         """What a message is on that names no stream: the one that correlations read, if they name but one."""

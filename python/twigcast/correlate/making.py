@@ -1,22 +1,20 @@
 """The results of one message while they are made: payloads, counted against the limits and the message's budget.
 
-A message has one :class:`Results`, for itself and for what is derived of it. Texts and trees of the joined messages are
-kept for as long as they are few, in a :class:`Sources`.
+A message has one :class:`Results`, for itself and for what is derived of it. Payloads of text and whole elements come
+from the kernel. The others are rendered here: the trees of the joined messages are kept for as long as they are few, in
+a :class:`Sources`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twigcast import _kernel
-from twigcast.columns import raise_if
 from twigcast.correlate.default import Cut, Found, Kept
-from twigcast.correlate.output import pieces, render
-from twigcast.correlate.reference import derived_id
-from twigcast.correlation import Correlation, Ref
+from twigcast.correlate.output import render
+from twigcast.correlation import Correlation
 from twigcast.failures import FATAL, Failed, Failure
 from twigcast.ids import SubscriptionId
 from twigcast.limits import Limits
@@ -26,8 +24,7 @@ from twigcast.transform.render import TooLong
 
 MessageId = str | int
 
-# Bytes of elements, and nodes of trees, that are kept for other results with the same messages.
-_COPIED = 1 << 24
+# Nodes of trees that are kept for other results with the same messages.
 _NODES = 200_000
 
 
@@ -71,29 +68,22 @@ class _Share:
 
 
 class Sources:
-    """Elements and trees of joined messages, each made once as long as there is room to keep it."""
+    """Trees of joined messages, each made once as long as there is room to keep it, and payloads made of them."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         # with the messages themselves, so that their identities stay theirs
-        self._elements: dict[tuple[int, int], tuple[Kept, bytes | None]] = {}
         self._trees: dict[int, tuple[Kept, Message]] = {}
-        self._copied = self._nodes = 0
+        self._nodes = 0
 
-    def element(self, kept: Kept, node: int) -> bytes | None:
-        """Return an element of a message as XML; None if the node is no element."""
-        known = self._elements.get((id(kept), node))
-        if known is not None:
-            return known[1]
-        found, error = _kernel.elements(kept.xml, [node], self._limits.of_kernel())
-        raise_if(error)
-        copied = found[0]
-        if self._copied > _COPIED:
-            self._elements.clear()
-            self._copied = 0
-        self._elements[id(kept), node] = kept, copied
-        self._copied += len(copied or b"")
-        return copied
+    def payload(self, correlation: Correlation, found: Found, most: int) -> bytes:
+        """Return the payload of a result; raise TooLong if it has more than ``most`` bytes."""
+        if found.payload is not None:
+            return found.payload
+        parts: list[tuple[Message, dict[int, int]]] = [(self.tree(kept), {}) for kept in found.messages]
+        for ref, node in zip(correlation.shown, found.nodes, strict=True):
+            parts[ref.block][1][ref.variable] = node
+        return render(correlation, parts, most)
 
     def tree(self, kept: Kept) -> Message:
         """Return the nodes of a message."""
@@ -109,52 +99,12 @@ class Sources:
         return tree
 
 
-class Payloads:
-    """The payloads that subscriptions ask for."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, tuple[bytes | Ref, ...] | None] = {}
-
-    def forget(self, number: int) -> None:
-        self._pieces.pop(number, None)
-
-    def make(self, correlation: Correlation, found: Found, sources: Sources, most: int) -> bytes:
-        """Return the payload of a result; raise TooLong if it has more than ``most`` bytes."""
-        made = self._joined(correlation, found, sources, most)
-        if made is not None:
-            return made
-        parts: list[tuple[Message, dict[int, int]]] = [(sources.tree(kept), {}) for kept in found.messages]
-        for ref, node in zip(correlation.shown, found.nodes, strict=True):
-            parts[ref.block][1][ref.variable] = node
-        return render(correlation, parts, most)
-
-    def _joined(self, correlation: Correlation, found: Found, sources: Sources, most: int) -> bytes | None:
-        """Return a payload of whole elements, without a tree of their messages; None if more is asked for."""
-        if found.number not in self._pieces:
-            self._pieces[found.number] = pieces(correlation.template)
-        parts = self._pieces[found.number]
-        if parts is None:
-            return None
-        of = dict(zip(correlation.shown, found.nodes, strict=True))
-        text: list[bytes] = []
-        for part in parts:
-            copied = part if isinstance(part, bytes) else sources.element(found.messages[part.block], of[part])
-            if copied is None:
-                return None
-            most -= len(copied)
-            if most < 0:
-                raise TooLong
-            text.append(copied)
-        return b"".join(text)
-
-
 class Results:
     """The results of one message, within the limits of each subscription and the message's budget."""
 
-    def __init__(self, message: MessageId, limits: Limits, payloads: Payloads, sources: Sources | None = None) -> None:
+    def __init__(self, message: MessageId, limits: Limits, sources: Sources | None = None) -> None:
         self._message = message
         self._limits = limits
-        self._payloads = payloads
         self._sources = sources or Sources(limits)
         self.failures: list[Failure] = []
         """Correlations whose results could not be made; the others were."""
@@ -217,12 +167,13 @@ class Results:
             return None
         own = self._limits.max_result_bytes
         most = min(own, self._most_bytes) - mine.size
-        # those who ask for the same get the same
-        key = (tuple(map(builtin_id, one.messages)), one.nodes, correlation.select, correlation.shown)
-        payload = same.get(key)
         try:
-            if payload is None:
-                payload = same[key] = self._payloads.make(correlation, one, self._sources, most)
+            if one.payload is not None:
+                payload = self._sources.payload(correlation, one, most)
+            else:
+                # those who ask for the same get the same
+                key = (tuple(map(builtin_id, one.messages)), one.nodes, correlation.select, correlation.shown)
+                payload = same.get(key) or same.setdefault(key, self._sources.payload(correlation, one, most))
             if len(payload) > most:
                 raise TooLong
         except TooLong:
@@ -295,5 +246,15 @@ def label_of(id: MessageId, time: int) -> bytes:
 
 def named_by(label: bytes) -> tuple[MessageId, int]:
     """Return the id and the time of a message."""
-    time, _, id = label.decode(errors="surrogatepass").partition(" ")
-    return int(id[1:]) if id[0] == "i" else id[1:], int(time)
+    return id_of(label), int(label.partition(b" ")[0])
+
+
+def id_of(label: bytes) -> MessageId:
+    """Return the id of a message."""
+    id = label.partition(b" ")[2]
+    return int(id[1:]) if id.startswith(b"i") else id[1:].decode(errors="surrogatepass")
+
+
+def derived_id(stream: str, messages: Sequence[str | int], nth: int) -> str:
+    """Return the id of a message that a correlation publishes: the same on every run."""
+    return f"{stream}({','.join(map(str, messages))})" + (f"#{nth}" if nth > 1 else "")

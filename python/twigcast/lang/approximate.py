@@ -9,8 +9,6 @@ from twigcast.lang.canon import (
     exists,
     leaves,
     negate,
-    tests_any,
-    twig_of,
     uses_position,
     with_filters,
 )
@@ -24,14 +22,15 @@ from twigcast.pattern import (
     Exists,
     Match,
     Node,
-    NormalizeSpace,
     Not,
     Or,
     Predicate,
     StringLength,
-    StringValue,
     Twig,
     Value,
+    tested_at,
+    tests_any,
+    twig_of,
 )
 
 
@@ -91,25 +90,7 @@ def _bound_value(value: Value, upper: bool, predicate: Compare | Match, default:
         return (FALSE if near is None else exists(near)) if needs_one else Bool(upper)
     if near is None:
         return FALSE
-    changed = _with_twig(value, near)
-    if isinstance(predicate, Compare):
-        return Compare(changed, predicate.op, predicate.const)
-    if isinstance(changed, StringValue | NormalizeSpace):
-        return Match(predicate.function, changed, predicate.const)
-    return Bool(upper)
-
-
-def _with_twig(value: Value, twig: Twig) -> Value:
-    match value:
-        case StringValue(_, first):
-            return StringValue(twig, first)
-        case NormalizeSpace(of):
-            return NormalizeSpace(StringValue(twig, of.first))
-        case StringLength(NormalizeSpace(of)):
-            return StringLength(NormalizeSpace(StringValue(twig, of.first)))
-        case StringLength():
-            return StringLength(StringValue(twig))
-    return Count(twig)
+    return tested_at(predicate, near)
 
 
 def _default(value: Value, op: str, const: str | float) -> bool:

@@ -6,7 +6,8 @@ Chains that text can make long (steps, predicates, and, or, |) are flat tuples: 
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from twigcast.errors import Span
@@ -118,6 +119,49 @@ class String:
 Expr: TypeAlias = (
     "LocationPath | FilterPath | Union | Logical | Comparison | Arithmetic | Negation | Call | Number | String"
 )
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """Return the parts of an expression that have the same context node."""
+    match expr:
+        case FilterPath(primary):
+            return (primary,)
+        case Union(parts) | Logical(_, parts) | Call(_, parts):
+            return parts
+        case Comparison(_, left, right) | Arithmetic(_, left, right):
+            return left, right
+        case Negation(operand):
+            return (operand,)
+    return ()
+
+
+def with_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Return an expression with these parts changed."""
+    match expr:
+        case FilterPath():
+            return replace(expr, primary=change(expr.primary))
+        case Union() | Logical():
+            return replace(expr, operands=tuple(map(change, expr.operands)))
+        case Comparison() | Arithmetic():
+            return replace(expr, left=change(expr.left), right=change(expr.right))
+        case Negation():
+            return replace(expr, operand=change(expr.operand))
+        case Call():
+            return replace(expr, arguments=tuple(map(change, expr.arguments)))
+    return expr
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield an expression and all below it, those in predicates too."""
+    stack = [expr]
+    while stack:
+        one = stack.pop()
+        yield one
+        stack += operands(one)
+        if isinstance(one, LocationPath | FilterPath):
+            stack += [predicate for step in one.steps for predicate in step.predicates]
+        if isinstance(one, FilterPath):
+            stack += one.predicates
 
 
 def type_of(expr: Expr) -> str:

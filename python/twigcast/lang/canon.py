@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from twigcast.pattern import (
     FALSE,
@@ -11,22 +11,22 @@ from twigcast.pattern import (
     And,
     Bool,
     Compare,
-    Count,
     Exists,
     Match,
     Node,
     NodeIs,
-    NormalizeSpace,
     Not,
     Or,
     Position,
     Predicate,
     Step,
-    StringLength,
-    StringValue,
     Twig,
-    Value,
     in_order,
+    own_leaves,
+    tested_at,
+    tests_any,
+    twig_of,
+    walk,
 )
 
 
@@ -107,30 +107,12 @@ def any_of(twig: Twig, leaf: Predicate) -> Predicate:
 
 
 def _lifted(node: Node, only: Predicate) -> Predicate | None:
-    """The sole filter of ``node`` as a test below it, if it is about any node of a branch."""
+    """Return the sole filter of ``node`` as a test below it, if it is about any node of a branch."""
     match only:
         case Exists(twig):
             return Exists(Twig((node, *twig.nodes)))
-        case Compare(value, op, const):
-            longer = _below(node, value)
-            return Compare(longer, op, const) if longer else None
-        case Match(function, value, const):
-            longer = _below(node, value)
-            # The cast is free: a value keeps its type.
-            return Match(function, longer, const) if isinstance(longer, StringValue | NormalizeSpace) else None
-    return None
-
-
-def _below(node: Node, value: Value) -> Value | None:
-    match value:
-        case StringValue(twig, False):
-            return StringValue(Twig((node, *twig.nodes)))
-        case NormalizeSpace(of):
-            inner = _below(node, of)
-            return NormalizeSpace(inner) if isinstance(inner, StringValue) else None
-        case StringLength(of):
-            inner = _below(node, of)
-            return StringLength(inner) if isinstance(inner, StringValue | NormalizeSpace) else None
+        case Compare(value=value) | Match(value=value) if tests_any(value):
+            return tested_at(only, Twig((node, *twig_of(value).nodes)))
     return None
 
 
@@ -159,18 +141,15 @@ def with_filters(node: Node, *more: Predicate) -> Node | None:
 
 
 def _known_kind(step: Step, predicate: Predicate) -> Predicate:
-    """Tests of the node itself that the step has decided already."""
-    match predicate:
-        case And(terms):
-            return conj(*(_known_kind(step, term) for term in terms))
-        case Or(terms):
-            return disj(*(_known_kind(step, term) for term in terms))
-        case Not(term):
-            return negate(_known_kind(step, term))
-        case NodeIs():
-            both = intersect(step, predicate)
-            return FALSE if both is None else TRUE if both == step else predicate
-    return predicate
+    """Decide the tests of the node itself that the step has decided already."""
+
+    def decide(leaf: Predicate) -> Predicate:
+        if not isinstance(leaf, NodeIs):
+            return leaf
+        both = intersect(step, leaf)
+        return FALSE if both is None else TRUE if both == step else leaf
+
+    return mapped(predicate, decide)
 
 
 def _narrowed(node: Node) -> Node | None:
@@ -208,28 +187,24 @@ def intersect(step: Step, test: NodeIs) -> Step | None:
 
 def uses_position(predicate: Predicate) -> bool:
     """Whether positions of the context node matter; those inside branches have contexts of their own."""
-    match predicate:
-        case And(terms) | Or(terms):
-            return any(map(uses_position, terms))
-        case Not(term):
-            return uses_position(term)
-    return isinstance(predicate, Position)
+    return any(isinstance(one, Position) for one in own_leaves(predicate))
 
 
 def leaves(predicate: Predicate) -> Iterator[Predicate]:
-    """All leaves, also those of the filters on branches."""
+    """Yield all leaves, also those of the filters on branches."""
+    return (one for one in walk(predicate) if isinstance(one, Predicate) and not isinstance(one, And | Or | Not))
+
+
+def mapped(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """Return the predicate with ``change`` applied to each leaf that is about its own context node."""
     match predicate:
-        case And(terms) | Or(terms):
-            for term in terms:
-                yield from leaves(term)
+        case And(terms):
+            return conj(*(mapped(term, change) for term in terms))
+        case Or(terms):
+            return disj(*(mapped(term, change) for term in terms))
         case Not(term):
-            yield from leaves(term)
-        case _:
-            yield predicate
-            twig = branch_of(predicate)
-            for node in twig.nodes if twig else ():
-                for one in node.filters:
-                    yield from leaves(one)
+            return negate(mapped(term, change))
+    return change(predicate)
 
 
 def branch_of(leaf: Predicate) -> Twig | None:
@@ -249,20 +224,3 @@ def any_branch(leaf: Predicate) -> Twig | None:
         case Compare(value=value) | Match(value=value):
             return twig_of(value) if tests_any(value) else None
     return None
-
-
-def tests_any(value: Value) -> bool:
-    match value:
-        case StringValue(first=first):
-            return not first
-        case NormalizeSpace(of) | StringLength(of):
-            return tests_any(of)
-    return False
-
-
-def twig_of(value: Value) -> Twig:
-    match value:
-        case StringValue(twig) | Count(twig):
-            return twig
-        case NormalizeSpace(of) | StringLength(of):
-            return twig_of(of)

@@ -14,16 +14,14 @@ from twigcast.lang.picks import picked
 from twigcast.lang.plain import plain
 from twigcast.lang.predicates import Predicates
 from twigcast.lang.routes import SINGLE
+from twigcast.lang.simpler import on_document
 from twigcast.lang.structural import compiler_for, from_ast
 from twigcast.lang.xpath import parse
 from twigcast.pattern import (
     FALSE,
     TRUE,
-    And,
     Compiled,
     Exists,
-    Not,
-    Or,
     Pattern,
     Position,
     Predicate,
@@ -31,6 +29,7 @@ from twigcast.pattern import (
     Residual,
     Selection,
     Structural,
+    own_leaves,
 )
 
 # Branches within branches; whoever walks a pattern may recurse.
@@ -92,7 +91,7 @@ def _compile(expr: ast.Expr) -> Compiled:
         return _residual(expr, None, (reason,))
     if exact:
         return Pattern(condition, selects, pick)
-    necessary = bound(condition, upper=True)
+    necessary = on_document(bound(condition, upper=True))
     if necessary == FALSE:
         return Pattern(FALSE, None if selects is None else ())
     return _residual(expr, None if necessary == TRUE else necessary, tuple(dict.fromkeys(compiler.reasons)))
@@ -108,12 +107,6 @@ def _depth(predicate: Predicate) -> int:
     while stack:
         one, depth = stack.pop()
         deepest = max(deepest, depth)
-        match one:
-            case And(terms) | Or(terms):
-                stack += [(term, depth) for term in terms]
-            case Not(term):
-                stack.append((term, depth))
-            case _:
-                twig = branch_of(one)
-                stack += [(inner, depth + 1) for node in (twig.nodes if twig else ()) for inner in node.filters]
+        for twig in map(branch_of, own_leaves(one)):
+            stack += [(inner, depth + 1) for node in (twig.nodes if twig else ()) for inner in node.filters]
     return deepest

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from twigcast.lang import ast
-from twigcast.lang.values import Constant, calculate, compare, rounded, to_boolean, to_number, to_string
+from twigcast.lang.values import (
+    STRING_FUNCTIONS,
+    Constant,
+    calculate,
+    compare,
+    rounded,
+    to_boolean,
+    to_number,
+    to_string,
+)
 
 
 def constant(expr: ast.Expr, single: bool = False) -> Constant | None:
@@ -24,6 +33,10 @@ def constant(expr: ast.Expr, single: bool = False) -> Constant | None:
             return name == "true"
         case ast.Call("position" | "last", ()):
             return 1.0 if single else None
+        case ast.Call(name, (_, *_) as operands) if name in STRING_FUNCTIONS:
+            folded = [constant(one, single) for one in operands]
+            values = [one for one in folded if one is not None]
+            return STRING_FUNCTIONS[name](*values) if len(values) == len(operands) else None
         case ast.Call(name, (operand,)):
             known = constant(operand, single)
             return None if known is None else _applied(name, known)

@@ -58,8 +58,10 @@ def check_kind(kind: str, query: str) -> None:
 def check_dialect_of(query: str, dialect: object) -> None:
     """Raise OptionError if there is no such dialect, or if the text is no filter: only XPath has dialects."""
     check_dialect(dialect)
+    if dialect == DIALECTS[0]:
+        return
     kind = kind_of(query)
-    if dialect != DIALECTS[0] and kind != "filter":
+    if kind != "filter":
         text = f"a {_noun(kind)} ({LANGUAGES[kind]}) has no dialects, and the dialect {dialect!r} is given"
         raise OptionError("bad-dialect", text, hint=_NO_DIALECT[kind])
 

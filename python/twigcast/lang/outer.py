@@ -6,10 +6,10 @@ is about (routes.py): these leaves say where to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from twigcast.frozen import frozen
-from twigcast.lang.canon import Opaque, any_branch, conj, disj, leaves, negate
+from twigcast.lang.canon import Opaque, any_branch, leaves, mapped
 from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
 
 
@@ -41,18 +41,6 @@ class Unknown(Opaque):
 
     reason: Reason
     serial: int
-
-
-def mapped(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
-    """The predicate with ``change`` applied to each leaf that is about its own context node."""
-    match predicate:
-        case And(terms):
-            return conj(*(mapped(term, change) for term in terms))
-        case Or(terms):
-            return disj(*(mapped(term, change) for term in terms))
-        case Not(term):
-            return negate(mapped(term, change))
-    return change(predicate)
 
 
 def replaced(predicate: Predicate, leaf: Predicate, by: Predicate) -> Predicate:

@@ -14,16 +14,9 @@ _LEAST = {"position": 1, "last": 1, "from-end": 0}
 
 def involved(expr: ast.Expr) -> bool:
     """Whether position() or last() of the context occurs."""
-    match expr:
-        case ast.Call(name, arguments):
-            return name in ("position", "last") or any(map(involved, arguments))
-        case ast.Comparison() | ast.Arithmetic():
-            return involved(expr.left) or involved(expr.right)
-        case ast.Negation():
-            return involved(expr.operand)
-        case ast.Logical():
-            return any(map(involved, expr.operands))
-    return False
+    if isinstance(expr, ast.Call) and expr.name in ("position", "last"):
+        return True
+    return any(map(involved, ast.operands(expr)))
 
 
 def linear(expr: ast.Expr) -> tuple[int, int, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable
 
 from twigcast.lang.printer import number_text
 
@@ -80,3 +81,38 @@ def rounded(name: str, value: float) -> float:
     if name == "round" and value - whole >= 0.5:
         whole += 1
     return math.copysign(whole, value) if whole == 0 else float(whole)
+
+
+def _substring(value: Constant, start: Constant, length: Constant | None = None) -> str:
+    """Return the characters at the positions, from 1, that are in the range, whose ends are rounded (section 4.2)."""
+    first = rounded("round", to_number(start))
+    end = math.inf if length is None else first + rounded("round", to_number(length))
+    return "".join(one for position, one in enumerate(to_string(value), 1) if first <= position < end)
+
+
+def _around(value: Constant, part: Constant) -> tuple[str, str]:
+    """Return what comes before and after the first place of ``part``; nothing and nothing if it is not there."""
+    text, wanted = to_string(value), to_string(part)
+    at = text.find(wanted)
+    return ("", "") if at < 0 else (text[:at], text[at + len(wanted) :])
+
+
+def _translate(value: Constant, old: Constant, new: Constant) -> str:
+    """Return the text with each character of ``old`` replaced by that of ``new`` at its place, or left out."""
+    before, after = to_string(old), to_string(new)
+    table = {ord(one): after[at : at + 1] for at, one in reversed(list(enumerate(before)))}
+    return to_string(value).translate(table)
+
+
+STRING_FUNCTIONS: dict[str, Callable[..., Constant]] = {
+    "concat": lambda *values: "".join(map(to_string, values)),
+    "starts-with": lambda value, start: to_string(value).startswith(to_string(start)),
+    "contains": lambda value, part: to_string(part) in to_string(value),
+    "substring-before": lambda value, part: _around(value, part)[0],
+    "substring-after": lambda value, part: _around(value, part)[1],
+    "substring": _substring,
+    "string-length": lambda value: float(len(to_string(value))),
+    "normalize-space": lambda value: " ".join(re.findall("[^ \t\r\n]+", to_string(value))),
+    "translate": _translate,
+}
+"""Functions of strings (section 4.2), on constants."""

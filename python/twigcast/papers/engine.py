@@ -9,11 +9,10 @@ from typing import Any
 
 from twigcast import _kernel, engine
 from twigcast import rows as row_types
-from twigcast.arrow import pa
-from twigcast.columns import merged
+from twigcast.arrow import pa, pc
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError
-from twigcast.failures import Failed, FailedRows, add_failed
+from twigcast.failures import Failed, FailedRows
 from twigcast.ids import SubscriptionId
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
@@ -113,11 +112,12 @@ class Engine(engine.Engine):
         if not self._deliveries:
             return lists
         made, more = self._deliveries.make_column(xml, error, self.limits)
-        add_failed(failed, more)
+        for row, these in more.items():
+            failed.setdefault(row, []).extend(these)
         if lists.type.value_type == row_types.MATCH:
             rows = [[match_of(one.number, one.result) for one in row] for row in made]
-            return merged(lists, pa.array(rows, pa.list_(row_types.MATCH)))
-        return merged(lists, pa.array([[one.number for one in row] for row in made], row_types.MATCHES), None)
+            return _merged(lists, pa.array(rows, pa.list_(row_types.MATCH)))
+        return _merged(lists, pa.array([[one.number for one in row] for row in made], row_types.MATCHES), None)
 
     def _has_in_kernel(self) -> bool:
         return self.plans.own
@@ -134,3 +134,17 @@ class Engine(engine.Engine):
     @classmethod
     def _saved_options(cls, meta: dict[str, Any]) -> dict[str, Any]:
         return dict(meta.get("options", {}))
+
+
+def _merged(left: pa.ListArray, right: pa.ListArray, key: str | None = "subscription") -> pa.ListArray:
+    """Return two columns of lists as one, each list in ascending order of a field, or of the items themselves."""
+    values = pa.concat_arrays([left.flatten(), right.flatten()])
+    rows = pa.concat_arrays([pc.list_parent_indices(left), pc.list_parent_indices(right)])
+    numbers = values if key is None else values.field(key)
+    order = pc.sort_indices(
+        pa.table([rows, numbers], ["row", "number"]), sort_keys=[("row", "ascending"), ("number", "ascending")]
+    )
+    lengths = pc.add(pc.list_value_length(left), pc.list_value_length(right))
+    ends: Any = pc.cumulative_sum(lengths).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.ListArray.from_arrays(offsets, values.take(order))

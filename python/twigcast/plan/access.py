@@ -13,17 +13,17 @@ from typing import NamedTuple
 from twigcast.pattern import (
     And,
     Compare,
-    Count,
     Exists,
     Match,
     NormalizeSpace,
     Or,
     Predicate,
     Step,
-    StringLength,
     StringValue,
     Twig,
     Value,
+    tests_any,
+    twig_of,
 )
 from twigcast.plan.linear import ValuePath, equality, equality_is_a_step
 from twigcast.plan.slots import Slot
@@ -129,7 +129,7 @@ def _of(predicate: Predicate, base: tuple[Step, ...], values: bool) -> Access | 
                 return None
             return _value(twig, base, slot) if values else _twig(twig, base, values)
         case Compare(value, op, Slot(const)) if not _holds_of_nothing(value, op, const):
-            return _twig(_twig_of(value), base, values)
+            return _twig(twig_of(value), base, values)
         case Match(_, StringValue(twig, _) | NormalizeSpace(StringValue(twig, _)), Slot(const)) if const != "":
             return _twig(twig, base, values)
     return None
@@ -182,24 +182,12 @@ def _followable(steps: tuple[Step, ...]) -> bool:
     return True
 
 
-def _twig_of(value: Value) -> Twig:
-    match value:
-        case StringValue(twig, _) | NormalizeSpace(StringValue(twig, _)) | Count(twig):
-            return twig
-        case StringLength(of):
-            return _twig_of(of)
-    raise TypeError(value)
-
-
 def _holds_of_nothing(value: Value, op: str, const: str | float) -> bool:
     """Can it hold where the path finds no node? (Only values of *the first* node, and counts, exist then.)"""
-    match value:
-        case StringValue(_, first) | NormalizeSpace(StringValue(_, first)):
-            if not first:
-                return False
-            return True if isinstance(const, str) else op == "!="
-        case StringLength(StringValue(_, first) | NormalizeSpace(StringValue(_, first))) if not first:
-            return False
+    if tests_any(value):
+        return False
     if isinstance(const, str):
         return True
+    if isinstance(value, StringValue | NormalizeSpace):
+        return op == "!="
     return {"=": const == 0, "!=": const != 0, "<": const > 0, "<=": const >= 0, ">": const < 0, ">=": const <= 0}[op]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from twigcast.frozen import frozen
 from twigcast.pattern import (
     And,
     Compare,
     Const,
-    Count,
     Exists,
     Match,
     Node,
-    NormalizeSpace,
     Not,
     Or,
     Predicate,
-    StringLength,
-    StringValue,
     Twig,
     Value,
+    twig_of,
+    with_twig,
 )
 
 
@@ -30,6 +30,7 @@ class Slot(Const):
 
 
 Values = list[str | float]
+_V = TypeVar("_V", bound=Value)
 
 
 # Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.
@@ -55,26 +56,8 @@ def _twig(twig: Twig, values: Values) -> Twig:
     )
 
 
-def _string(value: StringValue | NormalizeSpace, values: Values) -> StringValue | NormalizeSpace:
-    if isinstance(value, NormalizeSpace):
-        of = value.of
-        twig = _twig(of.twig, values)
-        return value if twig is of.twig else NormalizeSpace(StringValue(twig, of.first))
-    twig = _twig(value.twig, values)
-    return value if twig is value.twig else StringValue(twig, value.first)
-
-
-def _value(value: Value, values: Values) -> Value:
-    if isinstance(value, StringValue):
-        return _string(value, values)
-    match value:
-        case NormalizeSpace():
-            return _string(value, values)
-        case StringLength(of):
-            return StringLength(_string(of, values))
-        case Count(twig):
-            return Count(_twig(twig, values))
-    raise TypeError(value)
+def _value(value: _V, values: Values) -> _V:
+    return with_twig(value, _twig(twig_of(value), values))
 
 
 def _predicate(predicate: Predicate, values: Values) -> Predicate:
@@ -92,5 +75,5 @@ def _predicate(predicate: Predicate, values: Values) -> Predicate:
         case Not(term):
             return Not(_predicate(term, values))
         case Match(function, value, const):
-            return Match(function, _string(value, values), _slot(const, values))
+            return Match(function, _value(value, values), _slot(const, values))
     return predicate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, TwigcastError
 from twigcast.relational.statements import Dialect, Layout
 
 SAX_PARSE_RESULT = "sax_parse_result"
@@ -61,6 +61,20 @@ def script(name: str) -> Iterator[str]:
         return
     lines = [line.partition("--")[0] for line in text.splitlines()]
     yield from (part.strip() for part in "\n".join(lines).split(";") if part.strip())
+
+
+@contextmanager
+def reported(kind: type[Exception], prefix: str = "") -> Iterator[None]:
+    """Turn the errors of a database's library into ours."""
+    try:
+        yield
+    except kind as error:
+        raise TwigcastError("database", prefix + first_line(error)) from error
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error says first; the rest may show the statement."""
+    return str(error).strip().split("\n")[0]
 
 
 def open_database(url: str | None, *, threads: int | None = None) -> Database:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Any
 
@@ -11,10 +11,10 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
-from twigcast.errors import OptionError, TwigcastError
+from twigcast.errors import OptionError
 from twigcast.forking import refuse_if_forked
 from twigcast.relational.branches import br_pred
-from twigcast.relational.database import SAX_PARSE_RESULT
+from twigcast.relational.database import SAX_PARSE_RESULT, first_line, reported
 from twigcast.relational.statements import DUCKDB
 
 
@@ -30,7 +30,7 @@ class DuckDB:
             if threads is not None:
                 self._connection.execute(f"SET threads = {int(threads)}")
         except duckdb.Error as error:
-            raise OptionError("bad-database", f"{file}: {_first_line(error)}") from error
+            raise OptionError("bad-database", f"{file}: {first_line(error)}") from error
         lists: list[Any] = ["INTEGER[]", "INTEGER[][]", "INTEGER[][]"]
         self._connection.create_function("br_pred", br_pred, lists, "BOOLEAN", type=PythonUDFType.ARROW)
         # a connection does one thing at a time
@@ -38,21 +38,21 @@ class DuckDB:
         refuse_if_forked(self, "_lock")
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        with self._lock, _told():
+        with self._lock, _reported():
             self._connection.execute(sql, list(parameters))
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, _told():
+        with self._lock, _reported():
             found: list[tuple[Any, ...]] = self._connection.execute(sql, list(parameters)).fetchall()
             return found
 
     def table(self, name: str) -> pa.Table:
-        with self._lock, _told():
+        with self._lock, _reported():
             return self._connection.sql(f"SELECT * FROM {name}").to_arrow_table()
 
     def insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(rows.column_names)
-        with self._lock, _told(), self._registered("inserted_rows", rows):
+        with self._lock, _reported(), self._registered("inserted_rows", rows):
             self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM inserted_rows")
 
     @contextmanager
@@ -72,7 +72,7 @@ class DuckDB:
             yield
 
     def match(self, statement: str, shreds: pa.Table) -> pa.Table:
-        with self._lock, _told(), self._registered(SAX_PARSE_RESULT, shreds):
+        with self._lock, _reported(), self._registered(SAX_PARSE_RESULT, shreds):
             return self._connection.sql(statement).to_arrow_table()
 
     @contextmanager
@@ -91,13 +91,5 @@ class DuckDB:
         self._connection.close()
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except duckdb.Error as error:
-        raise TwigcastError("database", _first_line(error)) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+def _reported() -> AbstractContextManager[None]:
+    return reported(duckdb.Error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Any
 
@@ -11,9 +11,9 @@ import psycopg
 import pyarrow as pa
 from psycopg import IsolationLevel
 
-from twigcast.errors import OptionError, TwigcastError
+from twigcast.errors import OptionError
 from twigcast.forking import refuse_if_forked
-from twigcast.relational.database import SAX_PARSE_RESULT
+from twigcast.relational.database import SAX_PARSE_RESULT, first_line, reported
 from twigcast.relational.statements import POSTGRESQL
 
 # Whoever changes the tables holds this lock of the database: two at a time could each miss what the other enters.
@@ -27,7 +27,7 @@ class PostgreSQL:
         try:
             self._connection = psycopg.connect(url, autocommit=True)
         except psycopg.Error as error:
-            raise OptionError("bad-database", f"PostgreSQL: {_first_line(error)}") from error
+            raise OptionError("bad-database", f"PostgreSQL: {first_line(error)}") from error
         # statements of this kind run once per batch; a generic plan would not know how few rows a message has
         self._connection.prepare_threshold = 2
         self._lock = RLock()
@@ -39,11 +39,11 @@ class PostgreSQL:
         )
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        with self._lock, _told():
+        with self._lock, _reported():
             self._connection.execute(_placed(sql, parameters), list(parameters) or None)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, _told():
+        with self._lock, _reported():
             return self._connection.execute(_placed(sql, parameters), list(parameters) or None).fetchall()
 
     def table(self, name: str) -> pa.Table:
@@ -67,7 +67,7 @@ class PostgreSQL:
     def insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(rows.column_names)
         statement: Any = f"COPY {table} ({names}) FROM STDIN"
-        with self._lock, _told(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+        with self._lock, _reported(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for batch in rows.to_batches(max_chunksize=10_000):
                 columns = [column.to_pylist() for column in batch.columns]
                 for row in zip(*columns, strict=True):
@@ -75,13 +75,13 @@ class PostgreSQL:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        with self._lock, _told(), self._connection.transaction():
+        with self._lock, _reported(), self._connection.transaction():
             self.execute("SELECT pg_advisory_xact_lock(?)", [_CHANGING])
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        with self._lock, _told():
+        with self._lock, _reported():
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             try:
                 with self._connection.transaction():
@@ -92,7 +92,7 @@ class PostgreSQL:
     def match(self, statement: str, shreds: pa.Table) -> pa.Table:
         self.insert(SAX_PARSE_RESULT, shreds)
         self.execute(f"ANALYZE {SAX_PARSE_RESULT}")
-        with self._lock, _told():
+        with self._lock, _reported():
             rows = self._connection.execute(_placed(statement, ())).fetchall()
         events, subscriptions = zip(*rows, strict=True) if rows else ((), ())
         return pa.table({"event_id": pa.array(events, pa.int32()), "sub_id": pa.array(subscriptions, pa.int64())})
@@ -108,13 +108,5 @@ def _placed(sql: str, parameters: Sequence[Any]) -> Any:
     return sql.replace("?", "%s") if parameters else sql
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        raise TwigcastError("database", f"PostgreSQL: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+def _reported() -> AbstractContextManager[None]:
+    return reported(psycopg.Error, "PostgreSQL: ")

@@ -1,4 +1,4 @@
-"""Schemas of publishers: DTD or XML Schema -> element graph, for satisfiability, rewriting, claims and validation."""
+"""Schemas of publishers: DTD or XML Schema -> element graph, for satisfiability and validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from twigcast.schema import from_dtd, from_xsd
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.locations import check_locations
-from twigcast.schema.rewrite import without_descendants
 from twigcast.schema.satisfiable import Impossible, impossible
 from twigcast.schema.validate import Feeding, Invalid, Validator, located
 
@@ -52,10 +51,6 @@ class Schema:
     def impossible(self, twig: Twig) -> Impossible | None:
         """Why a pattern can never match a valid message; None if it can."""
         return impossible(self.graph, twig)
-
-    def rewritten(self, twig: Twig) -> Twig:
-        """The same pattern with superfluous ``//`` written out (broker §5.1)."""
-        return without_descendants(self.graph, twig)
 
 
 def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:

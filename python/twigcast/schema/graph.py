@@ -134,28 +134,11 @@ class ElementGraph:
     def _is_loop(self, component: list[int]) -> bool:
         return len(component) > 1 or bool(self.declarations[component[0]].children >> component[0] & 1)
 
-    @cached_property
-    def on_loop(self) -> int:
-        """The declarations that may contain themselves, at any depth."""
-        return mask_of(member for component in self._components if self._is_loop(component) for member in component)
-
-    @cached_property
-    def one_per_name(self) -> bool:
-        """Whether a name has one declaration, as in a DTD; the paper's claims are worded for that."""
-        names = [(d.ns, d.local) for d in self.declarations]
-        return len(set(names)) == len(names) and all(
-            d.ns is not None and d.local is not None for d in self.declarations
-        )
-
     def all_below(self, mask: int) -> int:
         return union(self.below[one] for one in self.members(mask))
 
     def all_children(self, mask: int) -> int:
         return union(self.declarations[one].children for one in self.members(mask))
-
-    def nests(self, mask: int) -> bool:
-        """Whether one of these may lie inside another, or inside itself."""
-        return bool(self.all_below(mask) & mask)
 
     # -- walks
 

@@ -226,14 +226,6 @@ class Store:
             removed = connection.execute(_removed(since).order_by(_ENDED.version, _ENDED.subscription))
             return Changes(version, list(map(from_row, rows)), list(removed.scalars()))
 
-    def count_changes(self, since: int) -> int:
-        """How many subscriptions ``changes`` would tell of: whether a fresh start is cheaper."""
-        added = select(func.count()).where(_SUBSCRIPTIONS.version > since, _SUBSCRIPTIONS.state == "active")
-        with self.database.reading() as connection:
-            self._check_version(connection, since)
-            removed = select(func.count()).select_from(_removed(since).subquery())
-            return int(connection.execute(added).scalar_one()) + int(connection.execute(removed).scalar_one())
-
     def prune(self) -> int:
         """Forgets what ended longer ago than ``history``, as every now and then a change does; up to which version."""
         return self.database.prune()

@@ -27,7 +27,7 @@ from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.program import Program, encode_groups
 from twigcast.lang.xpath import parse
-from twigcast.pattern import And, Exists, Or, Step, Twig
+from twigcast.pattern import TRUE, And, Exists, Or, Step, Twig
 from twigcast.plan.codes import StepCodes, Symbols
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted
@@ -54,6 +54,13 @@ def compiled(transform: Transform, codes: StepCodes) -> Encoded:
         return encoded(transform, codes.__getitem__)
     except NotEncodable:
         return _residual(transform, codes.symbols)
+
+
+def condition(transform: Transform) -> And:
+    """Return a predicate with all of a transform that has constants."""
+    where = TRUE if transform.where is None or transform.where.predicate is None else transform.where.predicate
+    twigs = [transform.binding.twig, *(path.twig for path in transform.return_paths)]
+    return And((where, Or(tuple(Exists(twig) for twig in twigs if twig is not None))))
 
 
 def _residual(transform: Transform, symbols: Symbols) -> Encoded:

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from twigcast.lang.canon import uses_position
 from twigcast.lang.values import to_number
 from twigcast.pattern import (
     And,
@@ -22,7 +21,6 @@ from twigcast.pattern import (
     Or,
     Position,
     Predicate,
-    Step,
     StringLength,
     StringValue,
     Twig,
@@ -60,23 +58,13 @@ def _step(node: PatternNode, start: Node) -> list[Node]:
     by_parent: dict[int, list[Node]] = {}
     for parent, one in start.along(node.step):
         by_parent.setdefault(parent.id, []).append(one)
-    return [one for siblings in by_parent.values() for one in _filtered(siblings, node.filters)]
+    return [one for siblings in by_parent.values() for one in filtered(siblings, node.filters)]
 
 
-def _filtered(siblings: list[Node], filters: Sequence[Predicate]) -> list[Node]:
+def filtered(siblings: list[Node], filters: Sequence[Predicate]) -> list[Node]:
     for one in filters:
         siblings = [node for at, node in enumerate(siblings, 1) if holds(one, node, at, len(siblings))]
     return siblings
-
-
-def passes(node: Node, step: Step, filters: Sequence[Predicate]) -> bool:
-    """Whether a node that ``step`` found passes the filters on it; positions count among its siblings."""
-    if not any(map(uses_position, filters)):
-        return all(holds(one, node) for one in filters)
-    assert node.parent is not None
-    family = node.parent.attributes if node.kind == "attribute" else node.parent.children
-    siblings = [one for one in family if one.passes(step.kind, step.ns, step.local)]
-    return any(one is node for one in _filtered(siblings, filters))
 
 
 def holds(predicate: Predicate, context: Node, position: int = 1, last: int = 1) -> bool:

@@ -12,6 +12,7 @@ from twigcast.lang.flwr import parse_transform, to_xquery
 from twigcast.pattern import predicate_text
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
+from twigcast.shown import in_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,7 @@ class TransformExplanation:
         }
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{heading if i == 0 else '':<12}{line}".rstrip()
-            for heading, lines in self.sections()
-            for i, line in enumerate(lines)
-        )
+        return "\n".join(in_columns(self.sections()))
 
 
 def _place(error: QueryError) -> dict[str, int]:

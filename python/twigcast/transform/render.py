@@ -1,4 +1,4 @@
-"""Groups -> bytes: a transform's template filled with nodes of the message (SEMANTICS 14-16).
+"""A template filled with nodes of messages, as bytes (SEMANTICS 14-16).
 
 Namespaces follow XQuery's defaults (copy-namespaces preserve, inherit): a copy keeps all that were in scope at its
 source, a constructed element has what its tag and its ancestors' declare and what its names need. Declarations are
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from lxml import etree
@@ -23,14 +22,11 @@ from twigcast.constructor import (
     Copy,
     Element,
     Function,
-    Groups,
     Hole,
     Instruction,
     Item,
     Name,
-    OrderKey,
     Path,
-    Transform,
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
@@ -43,38 +39,17 @@ class TooLong(Exception):
     """The new message has more bytes than it may have."""
 
 
-@dataclass(slots=True)
 class Group:
-    """One binding and its lists: the nodes of each return path, in document order."""
-
-    node: Node
-    lists: dict[Path, list[Node]] = field(default_factory=dict)
+    """What the holes of a template are filled from."""
 
     def nodes(self, path: Path) -> list[Node]:
-        return [self.node] if path.is_self else self.lists[path]
-
-
-def render(
-    transform: Transform,
-    groups: Sequence[Group],
-    *,
-    deliver_empty: bool = False,
-    most: int | None = None,
-) -> bytes | None:
-    """The new message; None where no binding survived (SEMANTICS 15), unless ``deliver_empty``.
-
-    TooLong if it has more than ``most`` bytes."""
-    if not groups and not deliver_empty:
-        return None
-    room = Room(most)
-    out = _Writer(transform.result, in_order(transform.order, groups, room), room)
-    out.element(transform.outer, None, {}, "", nested=False)
-    return out.made()
+        """Return the nodes that a path finds, in document order."""
+        raise NotImplementedError
 
 
 def filled(template: Element, group: Group, most: int | None = None) -> bytes:
     """Return a template whose holes are all filled from one group; TooLong if it has more than ``most`` bytes."""
-    out = _Writer((), [], Room(most))
+    out = Writer(Room(most))
     out.element(template, group, {}, "", nested=False)
     return out.made()
 
@@ -113,21 +88,21 @@ def atoms(item: Item, group: Group, room: Room) -> Iterator[str]:
                 yield node.value
         case Function(name, arguments):
             if name == "concat":
-                yield room.joined(_first(argument, group, room) for argument in arguments)
+                yield room.joined(first_of(argument, group, room) for argument in arguments)
                 return
             if name == "string":
-                yield _first(arguments[0], group, room)
+                yield first_of(arguments[0], group, room)
                 return
-            number = _number(item, group, room)
+            number = number_of(item, group, room)
             if number is not None:
                 yield to_string(number)
 
 
-def _first(item: Item, group: Group, room: Room) -> str:
+def first_of(item: Item, group: Group, room: Room) -> str:
     return next(atoms(item, group, room), "")
 
 
-def _number(item: Function, group: Group, room: Room) -> float | None:
+def number_of(item: Function, group: Group, room: Room) -> float | None:
     of = item.arguments[0]
     if item.name == "count" and isinstance(of, Copy):
         return float(len(group.nodes(of.path)))
@@ -148,44 +123,13 @@ def _number(item: Function, group: Group, room: Room) -> float | None:
     return min(numbers) if item.name == "min" else max(numbers)
 
 
-def in_order(keys: Sequence[OrderKey], groups: Sequence[Group], room: Room) -> list[Group]:
-    """Return the groups sorted by the order clause; equal ones stay in document order."""
-    found = list(groups)
-    for key in reversed(keys):
-        values, size = [], 0
-        for group in found:
-            values.append(_sort_key(key, group, room))
-            size += len(values[-1][1]) if isinstance(values[-1][1], str) else 8
-            if size > room.most:
-                raise TooLong
-        places = sorted(range(len(found)), key=values.__getitem__, reverse=key.descending)
-        found = [found[place] for place in places]
-    return found
-
-
-def _sort_key(key: OrderKey, group: Group, room: Room) -> tuple[int, float | str]:
-    """Return what is compared. Empty is least or greatest; NaN comes next to it (XQuery 3.12.8)."""
-    value = key.value
-    if key.numeric:
-        assert isinstance(value, Function)
-        number = _number(value, group, room)
-        if number is None:
-            return (3 if key.empty_greatest else 0), 0.0
-        if math.isnan(number):
-            return (2 if key.empty_greatest else 0.5), 0.0  # type: ignore[return-value]
-        return 1, number
-    if isinstance(value, Copy) and not group.nodes(value.path):
-        return (3 if key.empty_greatest else 0), ""
-    return 1, _first(value, group, room)
-
-
 # -- text
 
 
-class _Writer:
-    def __init__(self, result: Sequence[Item | Element], groups: list[Group], room: Room) -> None:
-        self.result = result
-        self.groups = groups
+class Writer:
+    """Writes constructed elements and copies of nodes."""
+
+    def __init__(self, room: Room) -> None:
         self.text: list[str] = []
         self.room = room
         self.left = room.most
@@ -284,11 +228,6 @@ class _Writer:
                 self.put(f"<?{target} {text}?>" if text else f"<?{target}?>")
             case Hole(items):
                 self.sequence(items, group, scope, default)
-            case Groups():
-                # In XQuery one sequence: strings of neighbouring groups are set apart by a space too.
-                after_string = False
-                for one in self.groups:
-                    after_string = self.sequence(self.result, one, scope, default, after_string)
 
     def sequence(
         self,

@@ -1,4 +1,5 @@
-"""A transform is a shape plus constants too (DESIGN.md, idea 1): a known shape is registered without parsing again.
+"""Transforms and correlations are shapes plus constants too (DESIGN.md, idea 1): a known shape is registered without
+parsing again.
 
 As in ``shape.py`` a text is split at its literals, and which of them are mere constants is found out once, by compiling
 the text again with a sentinel in place of each. What comes out is what the kernel takes, not a plan.
@@ -8,25 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
-from twigcast.constructor import Transform
 from twigcast.errors import QueryError
 from twigcast.lang.lexer import check_text
 from twigcast.literals import LITERAL, literal_of, with_sentinels
-from twigcast.pattern import TRUE, And, Exists, Or
+from twigcast.pattern import Predicate
 from twigcast.plan.slots import slotted
 from twigcast.shape import Scope, plain_slots
-from twigcast.transform.encode import Encoded
 
 _MAX_CACHED = 100_000
 
 
+class Encoded(Protocol):
+    """What the kernel takes: a dataclass that equals another one of the same shape with the same constants."""
+
+    @property
+    def constants(self) -> list[str | float]: ...
+
+
+Parsed = TypeVar("Parsed")
+Made = TypeVar("Made", bound=Encoded)
+
+
+def _with_constants(encoded: Made, constants: list[str | float]) -> Made:
+    of_dataclass: Any = encoded
+    made: Made = replace(of_dataclass, constants=constants)
+    return made
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Template:
-    """What all transforms of one shape share. ``slots`` says for some of the constants which literal they are, and
+class Template(Generic[Made]):
+    """What all queries of one shape share. ``slots`` says for some of the constants which literal they are, and
     the sign: 1 or -1 for a number, 0 for a string."""
 
-    encoded: Encoded
+    encoded: Made
     slots: tuple[tuple[int, int, int], ...]
 
     def takes(self, literals: list[str]) -> bool:
@@ -38,29 +55,36 @@ class Template:
                 return False
         return True
 
-    def filled(self, literals: list[str]) -> Encoded:
+    def filled(self, literals: list[str]) -> Made:
         e = self.encoded
         constants = list(e.constants)
         for at, i, sign in self.slots:
             constants[at] = sign * float(literals[i]) if sign else literals[i][1:-1]
-        return replace(e, constants=constants)
+        return _with_constants(e, constants)
 
 
-class Templates:
-    """``parse`` reads a text in a scope."""
+class Templates(Generic[Parsed, Made]):
+    """``parse`` reads a text in a scope, ``encode`` makes what the kernel takes, and ``condition`` returns a predicate
+    with all that has constants."""
 
-    def __init__(self, parse: Callable[[str, Scope], Transform], encode: Callable[[Transform], Encoded]) -> None:
+    def __init__(
+        self,
+        parse: Callable[[str, Scope], Parsed],
+        encode: Callable[[Parsed], Made],
+        condition: Callable[[Parsed], Predicate],
+    ) -> None:
         self._parse = parse
         self._encode = encode
-        self._known: dict[tuple[object, ...], Template] = {}
+        self._condition = condition
+        self._known: dict[tuple[object, ...], Template[Made]] = {}
         # the literals that belong to the shape, by text without literals; None: seen once
         self._fixed: dict[tuple[object, ...], tuple[int, ...] | None] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def prepare(self, text: str, scope: Scope) -> Encoded:
-        """Return the encoding of a transform. Raises QueryError."""
+    def prepare(self, text: str, scope: Scope) -> Made:
+        """Return the encoding of a query. Raises QueryError."""
         check_text(text)
         parts = LITERAL.split(text)
         literals = parts[1::2]
@@ -81,10 +105,10 @@ class Templates:
         self._learn(made, scope, parts, key)
         return made
 
-    def _learn(self, made: Encoded, scope: Scope, parts: list[str], key: tuple[object, ...]) -> None:
+    def _learn(self, made: Made, scope: Scope, parts: list[str], key: tuple[object, ...]) -> None:
         literals = parts[1::2]
         generic = self._generic(scope, parts, list(range(len(literals))))
-        template: Template | None = Template(made, ())
+        template: Template[Made] | None = Template(made, ())
         if generic:
             template = self._template(made, scope, parts, sorted(generic))
         if template is None or not template.takes(literals):
@@ -97,15 +121,18 @@ class Templates:
     def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
         """The literals that become plain constants, each exactly once."""
         probe = self._probe(scope, parts, indexes)
+        if probe is None:  # some must not be what they are not, such as a window as long as that
+            indexes = [i for i in indexes if self._probe(scope, parts, [i]) is not None]
+            probe = self._probe(scope, parts, indexes)
         if probe is None:
             return set()
-        program, values = slotted(_condition(probe))
+        program, values = slotted(self._condition(probe))
         plain = plain_slots(program)
         found = [literal_of(value) for j, value in enumerate(values) if j in plain]
         sure = [hit[0] for hit in found if hit is not None]
         return {i for i in sure if sure.count(i) == 1}
 
-    def _template(self, actual: Encoded, scope: Scope, parts: list[str], generic: list[int]) -> Template | None:
+    def _template(self, actual: Made, scope: Scope, parts: list[str], generic: list[int]) -> Template[Made] | None:
         """The slots of the generic literals, if with sentinels all else is as it actually is."""
         probe = self._probe(scope, parts, generic)
         if probe is None:
@@ -114,7 +141,7 @@ class Templates:
             encoded = self._encode(probe)
         except QueryError:
             return None
-        if replace(encoded, constants=[]) != replace(actual, constants=[]):
+        if _with_constants(encoded, []) != _with_constants(actual, []):
             return None
         slots = []
         for at, (value, own) in enumerate(zip(encoded.constants, actual.constants, strict=True)):
@@ -127,15 +154,8 @@ class Templates:
             return None
         return Template(actual, tuple(slots))
 
-    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Transform | None:
+    def _probe(self, scope: Scope, parts: list[str], indexes: list[int]) -> Parsed | None:
         try:
             return self._parse(with_sentinels(parts, indexes), scope)
         except QueryError:
             return None
-
-
-def _condition(transform: Transform) -> And:
-    """All that has constants."""
-    where = TRUE if transform.where is None or transform.where.predicate is None else transform.where.predicate
-    twigs = [transform.binding.twig, *(path.twig for path in transform.return_paths)]
-    return And((where, Or(tuple(Exists(twig) for twig in twigs if twig is not None))))

@@ -11,7 +11,7 @@ from twigcast.papers.experiments import joins
 from twigcast.papers.experiments.joins import STRATEGIES, Prepared, templates
 from twigcast.papers.experiments.measure import Spread
 from twigcast.papers.experiments.report import Table
-from twigcast.workload.joins import JoinSchema, join_queries, three_level, two_level
+from twigcast.papers.joins.workload import JoinSchema, join_queries, three_level, two_level
 
 
 @pytest.mark.parametrize(("schema", "most"), [(two_level(), None), (three_level(), 4)])

@@ -75,8 +75,10 @@ impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
             let cells = self.state.get(slot).cells_of(self.column(other));
             let mut slots = vec![];
             for cell in cells.iter().filter(|c| c.value != NO_VALUE) {
-                if let Some(list) = self.state.values.list(cell.value, self.column(own)) {
-                    slots.extend(list.slots(list.between(from, to)));
+                let lists = self.state.values.lists_of(cell.value, self.column(own)).iter();
+                let wanted = self.query.body.blocks[block];
+                for list in lists.filter(|l| self.state.sets.get(l.set).binary_search(&wanted).is_ok()) {
+                    slots.extend(list.postings.slots(list.postings.between(from, to)));
                 }
             }
             slots.sort_unstable();

@@ -2,6 +2,7 @@
 
 use super::chain::Chain;
 use super::index::{Entry, Index, Reach};
+use super::payload::{self, Piece, Recipes};
 use super::probe::Probe;
 use super::query::{Body, Place, Query, Subscriber, Tie};
 use super::results::{Found, Gathered, Results};
@@ -10,8 +11,10 @@ use super::state::{keys_of, Doc, State};
 use super::witness::{Cell, Variable, Witness};
 use super::{BlockIx, ColumnIx, QueryIx, Slot, Time, NO_VALUE};
 use crate::shapes::program::Op;
+use crate::transform::Elements;
 use crate::xml::Limits;
 use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -62,6 +65,7 @@ pub struct Correlator {
     alone: Vec<Vec<QueryIx>>,
     users: Vec<u32>,
     queries: Vec<Option<Query>>,
+    free: Vec<QueryIx>,
     ids: HashMap<Body, QueryIx>,
     of_subscriber: HashMap<u32, QueryIx>,
     index: Index,
@@ -69,9 +73,11 @@ pub struct Correlator {
     probe: Probe,
     arrived: u64,
     newest: Option<Time>,
-    /// How far apart messages of a result can be, over all queries.
-    span: Time,
+    /// How far apart messages of a result can be, and for how many queries.
+    spans: BTreeMap<Time, u32>,
     hits: Vec<(Entry, Slot)>,
+    recipes: Recipes,
+    elements: Elements,
 }
 
 impl Correlator {
@@ -106,9 +112,19 @@ impl Correlator {
         self.blocks[id as usize].as_ref().expect("a block in use")
     }
 
-    /// Subscribes to a query; those that differ in the last window alone are one.
-    pub fn subscribe(&mut self, number: u32, body: Body, window: Time) -> Result<QueryIx, &'static str> {
+    /// Subscribes to a query; those that differ in the last window alone are one. The payloads of its results are made of
+    /// `pieces`, if there are any.
+    pub fn subscribe(
+        &mut self,
+        number: u32,
+        body: Body,
+        window: Time,
+        pieces: Option<&[Piece]>,
+    ) -> Result<QueryIx, &'static str> {
         self.check(&body)?;
+        if !pieces.unwrap_or_default().iter().all(|piece| fits(piece, &body)) {
+            return Err("a piece of what the query does not show");
+        }
         if self.of_subscriber.contains_key(&number) {
             return Err("a subscriber that is there already");
         }
@@ -118,8 +134,13 @@ impl Correlator {
         };
         let since = self.arrived;
         let query = self.queries[id as usize].as_mut().expect("a query in use");
+        forget(&mut self.spans, query);
         query.subscribe(Subscriber { window, since, number });
+        *self.spans.entry(query.span()).or_default() += 1;
         self.of_subscriber.insert(number, id);
+        if let Some(pieces) = pieces {
+            self.recipes.add(number, pieces);
+        }
         self.widen(id);
         Ok(id)
     }
@@ -148,7 +169,7 @@ impl Correlator {
     }
 
     fn add_query(&mut self, body: Body) -> QueryIx {
-        let id = self.queries.len() as QueryIx;
+        let id = self.free.pop().unwrap_or(self.queries.len() as QueryIx);
         for role in body.roles(|p| self.column(&body, p)) {
             let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
             match role.order {
@@ -172,7 +193,11 @@ impl Correlator {
         }
         let plan = Plan::new(&body, |b| self.block(b));
         self.ids.insert(body.clone(), id);
-        self.queries.push(Some(Query { body, subscribers: vec![], plan }));
+        let query = Some(Query { body, subscribers: vec![], plan });
+        match self.queries.get_mut(id as usize) {
+            Some(free) => *free = query,
+            None => self.queries.push(query),
+        }
         id
     }
 
@@ -181,7 +206,6 @@ impl Correlator {
         let Some(query) = &self.queries[id as usize] else { return };
         let body = query.body.clone();
         let span = query.span();
-        self.span = self.span.max(span);
         for role in body.roles(|p| self.column(&body, p)) {
             let reach = match &body.ties[..] {
                 [Tie::FollowedBy] if role.new == 1 => Reach { back: span, ahead: 0 },
@@ -195,13 +219,16 @@ impl Correlator {
     /// The blocks that no query has any more; or none if there is no such subscriber.
     pub fn unsubscribe(&mut self, number: u32) -> Option<Vec<BlockIx>> {
         let id = self.of_subscriber.remove(&number)?;
+        self.recipes.remove(number);
         let query = self.queries[id as usize].as_mut()?;
+        forget(&mut self.spans, query);
         query.subscribers.retain(|s| s.number != number);
         if !query.subscribers.is_empty() {
-            self.span = self.queries.iter().flatten().map(Query::span).max().unwrap_or(0);
+            *self.spans.entry(query.span()).or_default() += 1;
             return Some(vec![]);
         }
         let query = self.queries[id as usize].take()?;
+        self.free.push(id);
         let body = &query.body;
         self.ids.remove(body);
         for role in body.roles(|p| self.column(body, p)) {
@@ -212,7 +239,6 @@ impl Correlator {
             [one] => self.alone[*one as usize].retain(|&q| q != id),
             all => all.iter().for_each(|&b| self.users[b as usize] -= 1),
         }
-        self.span = self.queries.iter().flatten().map(Query::span).max().unwrap_or(0);
         let mut unused = body.blocks.to_vec();
         unused.sort_unstable();
         unused.dedup();
@@ -227,9 +253,13 @@ impl Correlator {
         widest.subscribers.first().map(|s| (s.number, widest.span()))
     }
 
+    fn span(&self) -> Time {
+        self.spans.last_key_value().map_or(0, |s| *s.0)
+    }
+
     /// Messages before this are late.
     pub fn watermark(&self) -> Time {
-        let lateness = self.settings.lateness.unwrap_or(self.span);
+        let lateness = self.settings.lateness.unwrap_or_else(|| self.span());
         self.newest.map_or(Time::MIN, |t| t.saturating_sub(lateness))
     }
 
@@ -256,6 +286,8 @@ impl Correlator {
                 out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
             }
             out.cuts.extend(cuts);
+            let made = &mut out.payloads;
+            payload::make(&found, (&self.state, &self.recipes), limits, &mut self.elements, made);
             self.keep(slot);
         }
         self.advance(input.time);
@@ -351,13 +383,15 @@ impl Correlator {
             value => Cell { value: values.acquire(witness.values.get(value)), ..*cell },
         };
         let cells: Box<[Cell]> = witness.cells.iter().map(&mut acquire).collect();
+        let set = self.state.sets.acquire(&blocks);
         let doc = Doc {
             number,
             time: input.time,
             route: input.route,
             label: input.label.into(),
             xml: input.xml.into(),
-            blocks: self.state.block_set(&blocks),
+            blocks: self.state.sets.get(set).clone(),
+            set,
             keys: keys_of(&cells),
             cells,
             bindings: witness.bindings.clone().into(),
@@ -380,7 +414,7 @@ impl Correlator {
 
     fn advance(&mut self, time: Time) {
         self.newest = Some(self.newest.map_or(time, |t| t.max(time)));
-        let horizon = self.watermark().saturating_sub(self.span);
+        let horizon = self.watermark().saturating_sub(self.span());
         self.counts.expired += self.state.expire(horizon) as u64;
         while self.state.bytes() > self.settings.max_bytes {
             let Some((_, slot)) = self.state.oldest() else { break };
@@ -445,5 +479,26 @@ impl Correlator {
             self.counts.cut += 1;
             out.unfinished(&asking);
         }
+    }
+}
+
+/// Takes out the span of a query, which has none before it has subscribers.
+fn forget(spans: &mut BTreeMap<Time, u32>, query: &Query) {
+    if query.subscribers.is_empty() {
+        return;
+    }
+    if let Some(count) = spans.get_mut(&query.span()) {
+        *count -= 1;
+        if *count == 0 {
+            spans.remove(&query.span());
+        }
+    }
+}
+
+/// Does a piece name a variable that the query shows?
+fn fits(piece: &Piece, body: &Body) -> bool {
+    match *piece {
+        Piece::Text(_) => true,
+        Piece::Element { block, shown } => body.shown.get(shown as usize).is_some_and(|p| p.block == block),
     }
 }

@@ -3,7 +3,7 @@
 //! what the set satisfies (the shared matcher of conjunctions, with pairs for predicates).
 
 use super::query::{Order, Role};
-use super::{BlockIx, ColumnIx, QueryIx, Time};
+use super::{BlockIx, ColumnIx, QueryIx, SetIx, Time};
 use hashbrown::HashMap;
 
 pub type PairIx = u32;
@@ -19,6 +19,8 @@ pub struct Entry {
 /// Entries by the block of the new message, then by that of the stored one.
 type Entries = HashMap<BlockIx, ByStored>;
 type ByStored = HashMap<BlockIx, Vec<Entry>>;
+/// Blocks of stored messages, and how many roles have them.
+type Tied = HashMap<BlockIx, u32>;
 
 #[derive(Default)]
 struct Node {
@@ -49,6 +51,8 @@ impl Reach {
 pub struct Index {
     pairs: HashMap<(ColumnIx, ColumnIx), PairIx>,
     reach: Vec<Reach>,
+    /// By pair the blocks that roles with it tie: of the new message, of the stored one, and how many roles.
+    tied: Vec<HashMap<BlockIx, Tied>>,
     nodes: Vec<Node>,
     /// Entries without pairs, by an order; and these by the column of the new message.
     orders: HashMap<Order, Ordering>,
@@ -68,6 +72,10 @@ impl Index {
     /// `stored` and `new` are the blocks of the role.
     pub fn add(&mut self, role: &Role, (stored, new): (BlockIx, BlockIx), query: QueryIx) {
         let entry = Entry { query, new: role.new, stored: role.stored };
+        for &pair in &role.pairs {
+            let id = self.pair(pair);
+            *self.tied[id as usize].entry(new).or_default().entry(stored).or_default() += 1;
+        }
         self.entries(role).entry(new).or_default().entry(stored).or_default().push(entry);
     }
 
@@ -104,6 +112,20 @@ impl Index {
     }
 
     pub fn remove(&mut self, role: &Role, (stored, new): (BlockIx, BlockIx), query: QueryIx) {
+        for &pair in &role.pairs {
+            let id = self.pair(pair);
+            let by_new = &mut self.tied[id as usize];
+            let Some(tied) = by_new.get_mut(&new) else { continue };
+            if let Some(count) = tied.get_mut(&stored) {
+                *count -= 1;
+                if *count == 0 {
+                    tied.remove(&stored);
+                }
+            }
+            if tied.is_empty() {
+                by_new.remove(&new);
+            }
+        }
         let entries = self.entries(role);
         let Some(lists) = entries.get_mut(&new) else { return };
         if let Some(list) = lists.get_mut(&stored) {
@@ -122,6 +144,7 @@ impl Index {
         let id = *self.pairs.entry(pair).or_insert(next);
         if id == next {
             self.reach.push(Reach::default());
+            self.tied.push(HashMap::new());
         }
         id
     }
@@ -157,6 +180,16 @@ impl Index {
     #[inline]
     pub fn reach(&self, pair: PairIx) -> Reach {
         self.reach[pair as usize]
+    }
+
+    /// What queries with this pair ask of stored messages, if the new message matches these blocks.
+    pub(crate) fn ties(&self, pair: PairIx, new: &[BlockIx]) -> Ties<'_> {
+        let tied = &self.tied[pair as usize];
+        if tied.len() <= new.len() {
+            Ties(tied.iter().filter(|t| new.binary_search(t.0).is_ok()).map(|t| t.1).collect())
+        } else {
+            Ties(new.iter().filter_map(|block| tied.get(block)).collect())
+        }
     }
 
     /// Would these pairs alone satisfy some query?
@@ -213,6 +246,23 @@ impl Index {
     }
 }
 
+/// Blocks of which a stored message has to match one.
+pub(crate) struct Ties<'a>(Vec<&'a Tied>);
+
+impl Ties<'_> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockIx> + '_ {
+        self.0.iter().flat_map(|tied| tied.keys().copied())
+    }
+
+    /// Is one of them in a set, ascending?
+    pub(crate) fn meet(&self, set: &[BlockIx]) -> bool {
+        self.0.iter().any(|tied| match tied.len() <= set.len() {
+            true => tied.keys().any(|block| set.binary_search(block).is_ok()),
+            false => set.iter().any(|block| tied.contains_key(block)),
+        })
+    }
+}
+
 /// Entries for one new message: what depends on its blocks is found once for all stored messages it is compared with.
 pub struct Within<'a> {
     index: &'a Index,
@@ -220,7 +270,7 @@ pub struct Within<'a> {
     nodes: HashMap<u32, Live<'a>>,
     /// By a pair that is all that two messages agree in, and the set of the stored one's blocks: a value that very many
     /// messages have leads to few such.
-    single: HashMap<(PairIx, usize), Box<[Entry]>>,
+    single: HashMap<(PairIx, SetIx), Box<[Entry]>>,
 }
 
 /// The entries of a node whose new block the message matches: a few of them, or where there are many, by stored block.
@@ -249,7 +299,7 @@ impl<'a> Within<'a> {
     }
 
     /// The entries that one pair satisfies with a stored message that matches a set of blocks; `set` is its number.
-    pub fn of_single<'s>(&mut self, pair: PairIx, set: usize, stored: impl FnOnce() -> &'s [BlockIx]) -> &[Entry] {
+    pub fn of_single<'s>(&mut self, pair: PairIx, set: SetIx, stored: impl FnOnce() -> &'s [BlockIx]) -> &[Entry] {
         if !self.single.contains_key(&(pair, set)) {
             let mut found = vec![];
             self.each(&[pair], stored(), |entry| found.push(entry));

@@ -3,20 +3,24 @@
 use super::index::{Entry, Index, Live, PairIx, Reach, Within};
 use super::query::Order;
 use super::state::State;
+use super::values::List;
 use super::{BlockIx, ColumnIx, Slot, ValueIx};
 use hashbrown::HashMap;
-use std::ops::Range;
 
-/// From here on a list of messages is worth avoiding.
+/// From here on messages that agree in a pair of columns are worth avoiding.
 const LONG: usize = 32;
-/// Lists that are looked at for being avoidable.
+/// Pairs that are looked at for being avoidable.
 const MOST_AVOIDED: usize = 16;
+/// From so many lists on it may be quicker to look for those of a few sets than to look at each.
+const MANY: usize = 16;
 
+/// A value of the new message that stored ones have in a column, and how many these are, or if there are many lists, how
+/// many lists.
 struct Way {
     pair: PairIx,
     value: ValueIx,
     column: ColumnIx,
-    places: Range<usize>,
+    count: usize,
 }
 
 #[derive(Default)]
@@ -106,32 +110,52 @@ impl Probe {
         }
     }
 
-    /// The stored messages that agree with the new one in some pair of columns.
+    /// The stored messages that agree with the new one in some pair of columns, but for those that match no block which
+    /// a query with that pair ties to a block of the new one.
     fn meet(&mut self, state: &State, index: &Index, new: Slot) {
         self.find_ways(state, index, new);
         self.avoid_long_ways(index);
-        self.met.clear();
-        for way in &self.ways {
-            if !self.avoided.contains(&way.pair) {
-                if let Some(list) = state.values.list(way.value, way.column) {
-                    self.met.extend(list.slots(way.places.clone()).map(|slot| (slot, way.pair)));
+        let Probe { ways, avoided, met, .. } = self;
+        met.clear();
+        let doc = state.get(new);
+        for way in ways.iter().filter(|way| !avoided.contains(&way.pair)) {
+            let (from, to) = index.reach(way.pair).around(doc.time);
+            let mut take = |list: &List| {
+                met.extend(list.postings.slots(list.postings.between(from, to)).map(|slot| (slot, way.pair)));
+            };
+            let lists = state.values.lists_of(way.value, way.column);
+            if way.count <= doc.blocks.len() {
+                lists.iter().for_each(&mut take); // to tell them apart would take longer
+                continue;
+            }
+            let ties = index.ties(way.pair, &doc.blocks);
+            let sets = if lists.len() < MANY { None } else { state.sets.with_any(ties.blocks(), lists.len() / 4) };
+            match sets {
+                Some(sets) => {
+                    let found = sets.iter().filter_map(|set| lists.binary_search_by_key(set, |l| l.set).ok());
+                    found.for_each(|at| take(&lists[at]));
                 }
+                None => lists.iter().filter(|l| ties.meet(state.sets.get(l.set))).for_each(take),
             }
         }
-        self.met.sort_unstable();
-        self.met.dedup();
+        met.sort_unstable();
+        met.dedup();
     }
 
     fn find_ways(&mut self, state: &State, index: &Index, new: Slot) {
         self.ways.clear();
         let doc = state.get(new);
         for &(value, column) in &doc.keys {
-            for (other, list) in state.values.lists(value) {
-                let Some(pair) = index.find(*other, column) else { continue };
+            for lists in state.values.lists(value).chunk_by(|a, b| a.column == b.column) {
+                let other = lists[0].column;
+                let Some(pair) = index.find(other, column) else { continue };
                 let (from, to) = index.reach(pair).around(doc.time);
-                let places = list.between(from, to);
-                if !places.is_empty() {
-                    self.ways.push(Way { pair, value, column: *other, places });
+                let count = match lists.len() {
+                    many @ LONG.. => many,
+                    _ => lists.iter().map(|l| l.postings.between(from, to).len()).sum(),
+                };
+                if count > 0 {
+                    self.ways.push(Way { pair, value, column: other, count });
                 }
             }
         }
@@ -141,11 +165,11 @@ impl Probe {
     /// pairs alone: whatever satisfies a query is then found by another pair too.
     fn avoid_long_ways(&mut self, index: &Index) {
         self.avoided.clear();
-        if self.ways.iter().all(|w| w.places.len() < LONG) {
+        if self.ways.iter().all(|w| w.count < LONG) {
             return;
         }
-        self.ways.sort_unstable_by_key(|w| std::cmp::Reverse(w.places.len()));
-        for way in self.ways.iter().take(MOST_AVOIDED).take_while(|w| w.places.len() >= LONG) {
+        self.ways.sort_unstable_by_key(|w| std::cmp::Reverse(w.count));
+        for way in self.ways.iter().take(MOST_AVOIDED).take_while(|w| w.count >= LONG) {
             let before = self.avoided.clone();
             if let Err(at) = self.avoided.binary_search(&way.pair) {
                 self.avoided.insert(at, way.pair);

@@ -1,5 +1,6 @@
 //! What a message completes: results as they are found, within the message's budget, and as columns.
 
+use super::payload::Payloads;
 use super::state::Doc;
 use super::{QueryIx, Slot};
 use crate::output::results::MOST_NODES;
@@ -26,6 +27,7 @@ pub struct Results {
     pub subscriber_ends: Vec<u32>,
     /// Subscribers that do not get all results of a message, and why.
     pub cuts: Vec<(u32, Cut)>,
+    pub payloads: Payloads,
     places: HashMap<u64, u32>,
 }
 

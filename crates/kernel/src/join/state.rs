@@ -1,12 +1,13 @@
 //! The messages that later ones may join with.
 
 use super::order::Ordered;
+use super::sets::Sets;
 use super::values::{Postings, Values};
 use super::witness::{Bindings, Cell};
-use super::{BlockIx, ColumnIx, Slot, Time, ValueIx, NO_VALUE};
+use super::{BlockIx, ColumnIx, SetIx, Slot, Time, ValueIx, NO_VALUE};
 use crate::shapes::nodes::NodeIx;
 use crate::values::number::number;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,8 +19,10 @@ pub struct Doc {
     pub route: u32,
     pub label: Box<[u8]>,
     pub xml: Arc<[u8]>,
-    /// The blocks that it matches, ascending; equal sets are one.
+    /// The blocks that it matches, ascending.
     pub blocks: Arc<[BlockIx]>,
+    /// The number of that set in the state.
+    pub set: SetIx,
     /// By column, then in document order.
     pub cells: Box<[Cell]>,
     /// What it can be found by, ascending, each once.
@@ -73,8 +76,8 @@ pub struct State {
     /// Of columns that inequalities lead to.
     ordered: HashMap<ColumnIx, Ordered>,
     /// By slot which set of blocks the message matches: looked at for very many messages, which are not.
-    set_of: Vec<usize>,
-    sets: HashSet<Arc<[BlockIx]>>,
+    set_of: Vec<SetIx>,
+    pub(crate) sets: Sets,
     bytes: usize,
 }
 
@@ -125,21 +128,8 @@ impl State {
 
     /// A number for the set of blocks that a message matches: the same for the same set.
     #[inline]
-    pub fn set_of(&self, slot: Slot) -> usize {
+    pub fn set_of(&self, slot: Slot) -> SetIx {
         self.set_of[slot as usize]
-    }
-
-    /// One object for equal sets.
-    pub fn block_set(&mut self, blocks: &[BlockIx]) -> Arc<[BlockIx]> {
-        if let Some(known) = self.sets.get(blocks) {
-            return known.clone();
-        }
-        if self.sets.len() >= 1024 && self.sets.len() >= 2 * self.len() {
-            self.sets.retain(|s| Arc::strong_count(s) > 1);
-        }
-        let set: Arc<[BlockIx]> = blocks.into();
-        self.sets.insert(set.clone());
-        set
     }
 
     /// Stores a message, not yet to be found.
@@ -147,7 +137,7 @@ impl State {
         self.bytes += doc.bytes();
         let slot = self.free.pop().unwrap_or(self.docs.len() as Slot);
         self.by_time.insert((doc.time, slot));
-        let set = doc.blocks.as_ptr() as usize;
+        let set = doc.set;
         if slot as usize == self.docs.len() {
             self.docs.push(Some(doc));
             self.set_of.push(set);
@@ -162,7 +152,7 @@ impl State {
     pub fn index(&mut self, slot: Slot) {
         let doc = self.docs[slot as usize].as_ref().expect("a message in the state");
         for &(value, column) in &doc.keys {
-            self.values.list_mut(value, column).insert(doc.time, slot);
+            self.values.insert(value, (column, doc.set), (doc.time, slot));
         }
         if !self.by_block.is_empty() {
             for block in doc.blocks.iter() {
@@ -185,7 +175,7 @@ impl State {
         self.bytes -= doc.bytes();
         self.by_time.remove(&(doc.time, slot));
         for &(value, column) in &doc.keys {
-            self.values.list_mut(value, column).remove(doc.time, slot);
+            self.values.remove(value, (column, doc.set), (doc.time, slot));
         }
         if !self.by_block.is_empty() {
             for block in doc.blocks.iter() {
@@ -202,6 +192,7 @@ impl State {
             }
         }
         doc.cells.iter().filter(|c| c.value != NO_VALUE).for_each(|c| self.values.release(c.value));
+        self.sets.release(doc.set);
         self.free.push(slot);
     }
 

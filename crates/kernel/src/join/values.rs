@@ -1,7 +1,8 @@
-//! The values of messages in the state, numbered, each with the messages that have it: per column, in the order of time.
+//! The values of messages in the state, numbered, each with the messages that have it: per column and
+//! set of blocks that they match, in the order of time.
 //! A value without messages is forgotten, so an endless stream of new values takes no more than its window.
 
-use super::{ColumnIx, Slot, Time, ValueIx};
+use super::{ColumnIx, SetIx, Slot, Time, ValueIx};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -51,11 +52,19 @@ impl Postings {
     }
 }
 
+/// The messages that have a value in a column and match a set of blocks.
+pub(crate) struct List {
+    pub(crate) column: ColumnIx,
+    pub(crate) set: SetIx,
+    pub(crate) postings: Postings,
+}
+
 struct Value {
     bytes: Box<[u8]>,
     hash: u64,
     users: u32,
-    lists: Vec<(ColumnIx, Postings)>,
+    /// Ascending by column, then by set.
+    lists: Vec<List>,
 }
 
 #[derive(Default)]
@@ -110,22 +119,35 @@ impl Values {
         &self.items[id as usize].bytes
     }
 
-    /// The messages that have the value, by column.
-    pub fn lists(&self, id: ValueIx) -> &[(ColumnIx, Postings)] {
+    /// The messages that have the value, by column and set of blocks.
+    pub(crate) fn lists(&self, id: ValueIx) -> &[List] {
         &self.items[id as usize].lists
     }
 
-    pub fn list(&self, id: ValueIx, column: ColumnIx) -> Option<&Postings> {
-        self.lists(id).iter().find(|l| l.0 == column).map(|l| &l.1)
+    /// The lists of one column.
+    pub(crate) fn lists_of(&self, id: ValueIx, column: ColumnIx) -> &[List] {
+        let lists = self.lists(id);
+        let from = lists.partition_point(|l| l.column < column);
+        &lists[from..from + lists[from..].partition_point(|l| l.column == column)]
     }
 
-    pub fn list_mut(&mut self, id: ValueIx, column: ColumnIx) -> &mut Postings {
+    pub(crate) fn insert(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
         let lists = &mut self.items[id as usize].lists;
-        let at = lists.iter().position(|l| l.0 == column).unwrap_or_else(|| {
-            lists.push((column, Postings::default()));
-            lists.len() - 1
+        let at = lists.binary_search_by_key(&(column, set), |l| (l.column, l.set)).unwrap_or_else(|at| {
+            lists.insert(at, List { column, set, postings: Postings::default() });
+            at
         });
-        &mut lists[at].1
+        lists[at].postings.insert(time, slot);
+    }
+
+    pub(crate) fn remove(&mut self, id: ValueIx, (column, set): (ColumnIx, SetIx), (time, slot): (Time, Slot)) {
+        let lists = &mut self.items[id as usize].lists;
+        if let Ok(at) = lists.binary_search_by_key(&(column, set), |l| (l.column, l.set)) {
+            lists[at].postings.remove(time, slot);
+            if lists[at].postings.is_empty() {
+                lists.remove(at);
+            }
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -3,6 +3,7 @@
 use super::portable::Keys;
 use super::{BlockIx, ColumnIx, ValueIx, NO_VALUE};
 use crate::names::Names;
+use crate::paths::Step;
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::{Pred, Program};
 use crate::shapes::search::Message;
@@ -10,6 +11,7 @@ use crate::tagpaths::{LinearPath, TooMuch};
 use crate::transform::code::NOTHING;
 use crate::transform::run::Runner;
 use crate::transform::set::Set;
+use crate::values::constants::Constants;
 use crate::xml::XmlError;
 
 /// Pairs of nodes that the bindings of one message may have. Blocks beyond that have none.
@@ -217,6 +219,16 @@ impl Blocks {
         self.keys.remove(id);
         self.set.remove(id);
         Ok(())
+    }
+
+    /// Whether there is such a block.
+    pub(crate) fn contains(&self, id: BlockIx) -> bool {
+        self.set.contains(id)
+    }
+
+    /// The path that a message must have to match a block. None if any message may do.
+    pub(crate) fn gate(&self, id: BlockIx, constants: &mut Constants) -> Option<Vec<Step>> {
+        self.set.gate(id, constants)
     }
 
     /// Values of the column are compared from now on.

@@ -7,6 +7,7 @@ use super::search::Message;
 use super::shared::Sets;
 use super::store::{Short, Store};
 use crate::bits::fetch;
+use crate::gates::Open;
 use crate::paths::NONE;
 
 /// Expressions and words kept: past it all are dropped, for subscriptions come and go.
@@ -15,17 +16,17 @@ const MAX_WORDS: usize = 1 << 24;
 
 /// What an item is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Item {
+pub(crate) enum Item {
     Subscription,
     Guard,
-    Gate,
+    Gate(Open),
     Bucket(u32),
 }
 
 #[derive(Default)]
-pub struct Candidates {
-    /// By item: what it is, or where in `words` it is told what to check; and one of its guards, or the bucket that the
-    /// store checks.
+pub(crate) struct Candidates {
+    /// By item: what it is, or where in `words` it is told what to check; and one of its guards, the bucket that the store
+    /// checks, or whom a gate leads to.
     entries: Vec<(u32, u32)>,
     /// Of each bucket: the number of guards, these, a set, the number of rows, their subscriptions, and of each row the
     /// number of words that follow: a pattern, or stars. If the set has a single node, the guards decide.
@@ -36,8 +37,8 @@ pub struct Candidates {
     /// What this message has: entries, and buckets that the store checks.
     reached: Vec<u32>,
     stored: Vec<u32>,
-    /// Whether this message has a gate.
-    gate: bool,
+    /// Whom the gates of this message lead to.
+    open: Open,
     row: Vec<u64>,
 }
 
@@ -63,7 +64,7 @@ impl Candidates {
         self.entries.resize(bound, (UNKNOWN, NONE));
         self.reached.clear();
         self.stored.clear();
-        self.gate = false;
+        self.open = Open::default();
     }
 
     /// The message has this item. True if it is a subscription. `has`: does the message have a guard?
@@ -76,7 +77,7 @@ impl Candidates {
         match entry {
             SUBSCRIPTION => return true,
             GUARD => {}
-            GATE => self.gate = true,
+            GATE => self.open.open(Open::of(other)),
             STORED => {
                 // another line of memory, wanted as soon as the nodes have been linked
                 store.expect(other);
@@ -99,14 +100,14 @@ impl Candidates {
     #[inline(always)]
     pub fn guard(&self, item: u32) -> u32 {
         match self.entries[item as usize] {
-            (STORED, _) => NONE,
+            (STORED | GATE, _) => NONE,
             (_, guard) => guard,
         }
     }
 
-    /// Has the message a gate, so that transforms may make something of it?
-    pub fn has_gate(&self) -> bool {
-        self.gate
+    /// Whom do the gates of the message lead to?
+    pub(crate) fn open(&self) -> Open {
+        self.open
     }
 
     /// Are there buckets to check?
@@ -180,7 +181,7 @@ impl Candidates {
         let known = match what {
             Item::Subscription => (SUBSCRIPTION, NONE),
             Item::Guard => (GUARD, NONE),
-            Item::Gate => (GATE, NONE),
+            Item::Gate(open) => (GATE, open.word()),
             Item::Bucket(b) => match self.compile(store, b) {
                 None => (STORED, b),
                 Some(entry) if self.words[entry as usize] == 0 => (entry, NONE),

@@ -98,6 +98,7 @@ pub struct Nodes {
     next_valued: Vec<NodeIx>,
     value_stamp: u32,
     unread: Vec<NodeIx>,
+    linked: bool,
     indexed: bool,
 }
 
@@ -119,6 +120,7 @@ impl Nodes {
         self.cur = 0;
         self.open_text = false;
         self.recent = (NOWHERE, NO_CONSTANT);
+        self.linked = false;
         self.indexed = false;
     }
 
@@ -155,8 +157,12 @@ impl Nodes {
         (r.end, r.v1) = (end, chunks);
     }
 
-    /// Links the nodes of each symbol. Needed for `first_of` and `next_of`; only messages that patterns look at pay it.
+    /// Links the nodes of each symbol, unless they are. Needed for `first_of` and `next_of`; only messages that patterns
+    /// look at pay it.
     pub fn link(&mut self, symbols: usize) {
+        if std::mem::replace(&mut self.linked, true) {
+            return;
+        }
         self.first.resize(symbols, (NOWHERE, 0));
         self.seen.resize(symbols, 0);
         if self.stamp == u32::MAX {
@@ -220,6 +226,13 @@ impl Nodes {
         }
         self.recs[n as usize].constant = id;
         id
+    }
+
+    /// Which constant a node's value is, if any, where that has been found out.
+    #[inline]
+    pub(crate) fn known_constant(&self, n: NodeIx) -> Option<Option<u32>> {
+        let constant = self.recs[n as usize].constant;
+        (constant != UNREAD).then(|| Some(constant).filter(|&id| id != NO_CONSTANT))
     }
 
     /// How many chunks a node's value is made of; attributes, comments and PIs have none.

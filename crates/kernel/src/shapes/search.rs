@@ -39,6 +39,11 @@ impl<'a> Search<'a> {
         Search { message, fuel, scratch: vec![] }
     }
 
+    /// How many more nodes it may visit.
+    pub(crate) fn fuel(&self) -> u32 {
+        self.fuel
+    }
+
     /// Does the predicate hold for a node?
     pub fn holds(&mut self, pred: &Pred, at: NodeIx, place: Place, row: Row<'_>) -> Answer {
         Ok(match pred {

@@ -12,10 +12,12 @@ use hashbrown::HashMap;
 
 /// The union of what the twigs of those parts find whose guard holds for the document, in document order; of these
 /// nodes, only those whose place in the union is picked.
-pub struct Selector {
+pub(crate) struct Selector {
     parts: Vec<(Pred, Twig)>,
     pick: Option<(Counted, Op, f64)>,
-    slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
+    /// The program that all of this was made of.
+    pub(crate) words: Box<[u32]>,
 }
 
 impl Selector {
@@ -39,7 +41,7 @@ impl Selector {
             _ => Err(WRONG),
         };
         let parts = parts.into_iter().map(part).collect::<Result<_, _>>()?;
-        Ok(Selector { parts, pick, slots })
+        Ok(Selector { parts, pick, slots, words: words.into() })
     }
 
     /// The nodes, ascending.
@@ -92,7 +94,7 @@ pub enum Form {
 
 /// What a subscription selects; equal subscriptions share it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SelectionId {
+pub(crate) enum SelectionId {
     /// What a selector finds, with its constants.
     Pattern(u32),
     /// The nodes of a query.
@@ -105,9 +107,12 @@ struct Selection {
     subscriptions: u32,
 }
 
+/// A subscription, the form of what it selects, and its selector with the constants; None if its query selects.
+pub(crate) type Entry<'a> = (u32, Form, Option<(&'a Selector, &'a [u64])>);
+
 /// The subscriptions that want more than to know that they match.
 #[derive(Default)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     selectors: Vec<Selector>,
     selections: Vec<Selection>,
     ids: HashMap<(u32, Box<[u64]>), u32>,
@@ -116,13 +121,18 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub fn add_selector(&mut self, words: &[u32], names: &Names) -> Result<u32, &'static str> {
+    pub(crate) fn add_selector(&mut self, words: &[u32], names: &Names) -> Result<u32, &'static str> {
         self.selectors.push(Selector::decode(words, names)?);
         Ok(self.selectors.len() as u32 - 1)
     }
 
+    /// What the constants of a selector are.
+    pub(crate) fn slots(&self, selector: u32) -> Result<&[Slot], &'static str> {
+        self.selectors.get(selector as usize).map(|s| &s.slots[..]).ok_or("no such selector")
+    }
+
     /// `strings` is the number of string constants that there are.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         sub: u32,
         form: Form,
@@ -130,7 +140,7 @@ impl Wanted {
         row: &[f64],
         strings: usize,
     ) -> Result<(), &'static str> {
-        let slots = &self.selectors.get(selector as usize).ok_or("no such selector")?.slots;
+        let slots = self.slots(selector)?;
         if slots.len() != row.len() {
             return Err("a row with another number of constants than its selector has slots");
         }
@@ -160,12 +170,12 @@ impl Wanted {
     }
 
     /// From now on the subscription wants the nodes of a query.
-    pub fn add_query(&mut self, sub: u32, form: Form, query: QueryId) {
+    pub(crate) fn add_query(&mut self, sub: u32, form: Form, query: QueryId) {
         self.remove(sub);
         self.subs.insert(sub, (SelectionId::Query(query), form));
     }
 
-    pub fn remove(&mut self, sub: u32) {
+    pub(crate) fn remove(&mut self, sub: u32) {
         let Some((SelectionId::Pattern(id), _)) = self.subs.remove(&sub) else { return };
         let selection = &mut self.selections[id as usize];
         selection.subscriptions -= 1;
@@ -175,18 +185,37 @@ impl Wanted {
         }
     }
 
-    pub fn of(&self, sub: u32) -> Option<(SelectionId, Form)> {
+    /// What subscriptions select, ascending by subscription.
+    pub(crate) fn entries(&self) -> Vec<Entry<'_>> {
+        let entry = |(&sub, &(id, form)): (&u32, &(SelectionId, Form))| match id {
+            SelectionId::Pattern(id) => {
+                let Selection { selector, row, .. } = &self.selections[id as usize];
+                (sub, form, Some((&self.selectors[*selector as usize], &row[..])))
+            }
+            SelectionId::Query(_) => (sub, form, None),
+        };
+        let mut entries: Vec<_> = self.subs.iter().map(entry).collect();
+        entries.sort_unstable_by_key(|&(sub, ..)| sub);
+        entries
+    }
+
+    /// The subscriptions, in no particular order.
+    pub(crate) fn subscriptions(&self) -> impl Iterator<Item = u32> + '_ {
+        self.subs.keys().copied()
+    }
+
+    pub(crate) fn of(&self, sub: u32) -> Option<(SelectionId, Form)> {
         self.subs.get(&sub).copied()
     }
 
     /// The nodes of the message that a selector with its constants finds, in document order.
-    pub fn select(&self, selection: u32, message: Message<'_>, fuel: u32, shared: &mut Shared) -> Vec<NodeIx> {
+    pub(crate) fn select(&self, selection: u32, message: Message<'_>, fuel: u32, shared: &mut Shared) -> Vec<NodeIx> {
         let Selection { selector, row, .. } = &self.selections[selection as usize];
         self.selectors[*selector as usize].nodes(message, fuel, row, shared)
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let rows: usize = self.selections.iter().map(|s| 2 * s.row.len() * 8 + 64).sum();
-        rows + self.subs.capacity() * 16 + self.selectors.len() * 200
+        rows + self.subs.capacity() * 16 + self.selectors.iter().map(|s| 200 + s.words.len() * 4).sum::<usize>()
     }
 }

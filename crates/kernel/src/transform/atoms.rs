@@ -1,5 +1,8 @@
 //! Conditions on what a relative path finds, indexed by their constants: a value of a message is looked up once for
 //! all transforms that compare it (broker §5.2, shared selection).
+//!
+//! A value may satisfy very many conditions that are no equalities. Such a condition is in the index only while it leads
+//! to classes; others are checked at the nodes that the index has led to (see `conditions`).
 
 use crate::shapes::nodes::NodeIx;
 use crate::shapes::program::{Op, Pred, Twig, Value};
@@ -56,6 +59,23 @@ impl Condition {
         }
     }
 
+    /// Whether a value may satisfy no more than one condition of this kind on a path.
+    fn is_equality(self) -> bool {
+        matches!(self, Condition::Is(_) | Condition::Number(Op::Eq, _))
+    }
+
+    /// Whether a node that the path finds satisfies it.
+    pub fn holds(self, constants: &Constants, value: &mut NodeValue<'_>) -> bool {
+        match self {
+            Condition::Exists => true,
+            Condition::Is(s) => value.bytes() == constants.get(s),
+            Condition::IsNot(s) => value.bytes() != constants.get(s),
+            Condition::Contains(s) => memchr::memmem::find(value.bytes(), constants.get(s)).is_some(),
+            Condition::StartsWith(s) => value.bytes().starts_with(constants.get(s)),
+            Condition::Number(op, x) => op.holds(value.number(), x),
+        }
+    }
+
     /// How often it holds, as a rank: the lower, the better it is to begin with.
     pub fn rank(self) -> u8 {
         match self {
@@ -73,9 +93,11 @@ struct Atom {
     rel: PathIx,
     condition: Condition,
     users: u32,
+    /// How many classes it leads to.
+    leads: u32,
 }
 
-/// The conditions on one path.
+/// The conditions on one path that are in the index.
 #[derive(Default)]
 struct OfPath {
     exists: Option<AtomIx>,
@@ -84,6 +106,8 @@ struct OfPath {
     /// `< <= > >=`, each by ascending constant.
     bounds: [Vec<(f64, AtomIx)>; 4],
     others: Vec<AtomIx>,
+    /// How many there are that are not in the index.
+    checked: u32,
 }
 
 impl OfPath {
@@ -116,7 +140,7 @@ impl Atoms {
             self.atoms[id as usize].users += 1;
             return (id, false);
         }
-        let atom = Atom { rel, condition, users: 1 };
+        let atom = Atom { rel, condition, users: 1, leads: 0 };
         let id = self.free.pop().unwrap_or(self.atoms.len() as AtomIx);
         if id as usize == self.atoms.len() {
             self.atoms.push(atom);
@@ -127,6 +151,55 @@ impl Atoms {
         if self.by_rel.len() <= rel as usize {
             self.by_rel.resize_with(rel as usize + 1, OfPath::default);
         }
+        if condition.is_equality() {
+            self.enter(id);
+        } else {
+            self.by_rel[rel as usize].checked += 1;
+        }
+        (id, true)
+    }
+
+    /// The path of the condition if that was its last user. It leads to no class any more.
+    pub fn release(&mut self, id: AtomIx) -> Option<PathIx> {
+        let atom = &mut self.atoms[id as usize];
+        atom.users -= 1;
+        if atom.users > 0 {
+            return None;
+        }
+        let (rel, condition) = (atom.rel, atom.condition);
+        let (kind, constant) = condition.key();
+        self.ids.remove(&(rel, kind, constant));
+        self.free.push(id);
+        if condition.is_equality() {
+            self.leave(id);
+        } else {
+            self.by_rel[rel as usize].checked -= 1;
+        }
+        Some(rel)
+    }
+
+    /// The condition leads to one more class.
+    pub fn lead(&mut self, id: AtomIx) {
+        let atom = &mut self.atoms[id as usize];
+        atom.leads += 1;
+        if atom.leads == 1 && !atom.condition.is_equality() {
+            self.by_rel[atom.rel as usize].checked -= 1;
+            self.enter(id);
+        }
+    }
+
+    /// The condition leads to one class less.
+    pub fn lead_no_more(&mut self, id: AtomIx) {
+        let atom = &mut self.atoms[id as usize];
+        atom.leads -= 1;
+        if atom.leads == 0 && !atom.condition.is_equality() {
+            self.by_rel[atom.rel as usize].checked += 1;
+            self.leave(id);
+        }
+    }
+
+    fn enter(&mut self, id: AtomIx) {
+        let Atom { rel, condition, .. } = self.atoms[id as usize];
         let of = &mut self.by_rel[rel as usize];
         match condition {
             Condition::Exists => of.exists = Some(id),
@@ -139,20 +212,10 @@ impl Atoms {
             }
             _ => of.others.push(id),
         }
-        (id, true)
     }
 
-    /// The path of the condition if that was its last user.
-    pub fn release(&mut self, id: AtomIx) -> Option<PathIx> {
-        let atom = &mut self.atoms[id as usize];
-        atom.users -= 1;
-        if atom.users > 0 {
-            return None;
-        }
-        let (rel, condition) = (atom.rel, atom.condition);
-        let (kind, constant) = condition.key();
-        self.ids.remove(&(rel, kind, constant));
-        self.free.push(id);
+    fn leave(&mut self, id: AtomIx) {
+        let Atom { rel, condition, .. } = self.atoms[id as usize];
         let of = &mut self.by_rel[rel as usize];
         match condition {
             Condition::Exists => of.exists = None,
@@ -161,7 +224,6 @@ impl Atoms {
             Condition::Number(op, _) if op != Op::Ne => of.bounds[bound(op)].retain(|b| b.1 != id),
             _ => of.others.retain(|&o| o != id),
         }
-        Some(rel)
     }
 
     pub fn bound(&self) -> usize {
@@ -177,13 +239,25 @@ impl Atoms {
         self.atoms[id as usize].condition
     }
 
-    /// Does some transform have a condition on the path?
+    /// Whether the index has a condition.
+    pub(crate) fn is_indexed(&self, id: AtomIx) -> bool {
+        let Atom { leads, condition, .. } = self.atoms[id as usize];
+        leads > 0 || condition.is_equality()
+    }
+
+    /// Are there conditions on the path that the index does not have?
+    #[inline]
+    pub(crate) fn checks(&self, rel: PathIx) -> bool {
+        self.by_rel.get(rel as usize).is_some_and(|of| of.checked > 0)
+    }
+
+    /// Does the index have a condition on the path?
     #[inline]
     pub fn test(&self, rel: PathIx) -> bool {
         self.by_rel.get(rel as usize).is_some_and(|of| !of.is_empty())
     }
 
-    /// Calls `f` for all conditions on the path that a node satisfies.
+    /// Calls `f` for all conditions on the path that the index has and a node satisfies.
     pub fn satisfied(&self, rel: PathIx, constants: &Constants, value: &mut NodeValue<'_>, mut f: impl FnMut(AtomIx)) {
         let of = &self.by_rel[rel as usize];
         if let Some(atom) = of.exists {
@@ -211,14 +285,7 @@ impl Atoms {
             }
         }
         for &id in &of.others {
-            let holds = match self.atoms[id as usize].condition {
-                Condition::IsNot(s) => value.bytes() != constants.get(s),
-                Condition::Contains(s) => memchr::memmem::find(value.bytes(), constants.get(s)).is_some(),
-                Condition::StartsWith(s) => value.bytes().starts_with(constants.get(s)),
-                Condition::Number(op, x) => op.holds(value.number(), x),
-                _ => false,
-            };
-            if holds {
+            if self.atoms[id as usize].condition.holds(constants, value) {
                 f(id);
             }
         }

@@ -18,13 +18,13 @@ pub struct Elements {
 
 impl Elements {
     /// Calls `each` for every wanted node with the bytes of the element, the root where the document is wanted; with
-    /// none if it is no element.
+    /// none if it is no element; until it says that no more are wanted.
     pub fn get(
         &mut self,
         xml: &[u8],
         limits: &Limits,
         wanted: &[NodeIx],
-        mut each: impl FnMut(Option<&[u8]>),
+        mut each: impl FnMut(Option<&[u8]>) -> bool,
     ) -> Result<(), XmlError> {
         let (fragments, bytes) = (&mut self.fragments, &mut self.bytes);
         let done = read(&mut self.reader, &mut self.nodes, self.nothing.parts(), xml, limits, |message| {
@@ -42,7 +42,9 @@ impl Elements {
                 if element(n) {
                     fragments.append(message.src, message.nodes, n, Under::NoDefault, bytes);
                 }
-                each(element(n).then_some(&bytes[..]));
+                if !each(element(n).then_some(&bytes[..])) {
+                    break;
+                }
             }
             Ok(())
         });

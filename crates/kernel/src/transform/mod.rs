@@ -3,7 +3,8 @@
 //!
 //! Paths relative to a bound node do not depend on what bound it, so everything is shared by relative path: which
 //! nodes a path leads to from which ancestors (`tagpaths`, decided once per tag path), which ancestors satisfy a
-//! condition on the path's value ([`atoms`], an index of constants: the broker's shared selection), and the nodes of a
+//! condition on the path's value ([`atoms`], an index of constants: the broker's shared selection; what the index leads to is
+//! checked for further ones, [`conditions`]), and the nodes of a
 //! return path grouped by ancestor ([`groups`], its shared group-by). [`set`] holds the registered transforms, [`run`]
 //! takes them over a message ([`alone`] one by one, where all at once are too much), [`factory`] makes bytes of what it
 //! finds.
@@ -11,6 +12,7 @@
 pub(crate) mod alone;
 pub(crate) mod atoms;
 pub(crate) mod code;
+pub(crate) mod conditions;
 pub(crate) mod elements;
 pub(crate) mod engine;
 pub(crate) mod factory;

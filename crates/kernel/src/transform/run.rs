@@ -1,58 +1,61 @@
 //! One thread's way through the transforms: which of them a message satisfies, and what they return of it.
 
 use super::atoms::{AtomIx, NodeValue};
+use super::conditions::{search_fuel, Known};
 use super::factory::Returned;
 use super::groups::Groups;
-use super::set::{Binding, Code, Cond, Generic, Led, PlanIx, Return, Set};
-use crate::names::is_element;
+use super::set::{Code, PlanIx, Return, Set};
 use crate::shapes::nodes::NodeIx;
-use crate::shapes::search::Message;
+use crate::shapes::program::Twig;
+use crate::shapes::search::{Message, Row, Search};
 use crate::shapes::shared::Shared;
 use crate::tagpaths::{bits, Hit, Leads, PathIx, TagPaths, TooMuch};
 use hashbrown::HashMap;
-use std::ops::Range;
 
 /// Work that one message may cause before it is refused: nodes noted for conditions and groups, once for each ancestor
 /// that they are noted for.
 const MAX_NOTES: usize = 1 << 24;
 
 /// Nodes that return paths with filters have found and that are kept, for transforms that return the same.
-const MAX_FOUND: usize = 1 << 22;
+pub(super) const MAX_FOUND: usize = 1 << 22;
 
 #[derive(Default)]
 pub struct Runner {
-    tag_paths: TagPaths<Leads>,
-    /// By node its tag path, and its place among the elements (the document has place 0).
-    tag_of: Vec<u32>,
-    place: Vec<u32>,
-    places: usize,
+    pub(super) tag_paths: TagPaths<Leads>,
+    /// By node its tag path.
+    pub(super) tag_of: Vec<u32>,
     /// By condition the nodes that satisfy it, as a list in `notes`; valid with this message's stamp.
-    heads: Vec<Head>,
-    stamp: u32,
-    notes: Vec<(NodeIx, u32)>,
+    pub(super) heads: Vec<Head>,
+    pub(super) stamp: u32,
+    pub(super) notes: Vec<(NodeIx, u32)>,
     met: Vec<AtomIx>,
     /// Nodes in order, range by range.
-    sorted: Vec<NodeIx>,
+    pub(super) sorted: Vec<NodeIx>,
     /// Nodes bound by paths that lead to classes without further ado.
     binds: Vec<(PathIx, NodeIx)>,
-    groups: Groups,
-    generics: HashMap<u32, Vec<bool>>,
-    /// Return paths with filters: by step the nodes that pass, and whether it is a `//` step; and what they find.
-    steps: HashMap<u32, Vec<(Vec<bool>, bool)>>,
+    pub(super) groups: Groups,
+    pub(super) generics: HashMap<u32, Known>,
+    /// By condition that is not in the index the nodes that satisfy it, where that was asked of one with many nodes to
+    /// look at; how many there are; and the numbers that long values are.
+    pub(super) asked: HashMap<AtomIx, Box<[NodeIx]>>,
+    pub(super) asked_nodes: usize,
+    pub(super) values: HashMap<NodeIx, f64>,
+    /// Return paths with filters, and what they find.
+    steps: HashMap<u32, Steps>,
     twigs: HashMap<(u32, NodeIx), Box<[NodeIx]>>,
     /// Nodes in `twigs`.
     found: usize,
-    value: Vec<u8>,
+    pub(super) value: Vec<u8>,
 }
 
-const END: u32 = u32::MAX;
+pub(super) const END: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Head {
-    stamp: u32,
-    last: u32,
+pub(super) struct Head {
+    pub(super) stamp: u32,
+    pub(super) last: u32,
     /// Where in `sorted` the nodes are, once somebody has asked for them in order.
-    range: (u32, u32),
+    pub(super) range: (u32, u32),
 }
 
 impl Head {
@@ -126,8 +129,6 @@ impl Runner {
         let led = document.known.bound.iter().filter(|&&bind| !set.led_to_by_bind(bind).is_empty());
         self.binds.extend(led.map(|&bind| (bind, 0)));
         self.tag_of.push(0);
-        self.place.push(0);
-        self.places = 1;
         let mut noted = 0;
         for n in 1..nodes.len() {
             let rec = &nodes.recs[n];
@@ -139,12 +140,6 @@ impl Runner {
                 |tags, leads| leads.look(tags, &set.rels, &set.binds, message.names),
             )?;
             self.tag_of.push(tag);
-            self.place.push(if is_element(rec.sym) {
-                self.places += 1;
-                self.places as u32 - 1
-            } else {
-                u32::MAX
-            });
             let t = self.tag_paths.get(tag);
             let depth = t.depth as usize;
             if depth == ancestors.len() {
@@ -161,13 +156,14 @@ impl Runner {
                     self.binds.push((bind, n as NodeIx));
                 }
             }
-            let mut value = NodeValue::new(message, n as NodeIx, &mut self.value);
+            let known = nodes.known_constant(n as NodeIx);
+            let mut value = NodeValue::known(message, n as NodeIx, &mut self.value, known);
             for &Hit { path: rel, base, mask } in &t.known.hits {
                 let mask = mask & live[base as usize / 64];
                 if mask == 0 {
                     continue;
                 }
-                if set.is_returned(rel) {
+                if set.is_returned(rel) || set.atoms.checks(rel) {
                     self.groups.hit(n as NodeIx, Hit { path: rel, base, mask });
                     noted += mask.count_ones() as usize;
                 }
@@ -204,7 +200,9 @@ impl Runner {
         self.tag_paths.begin();
         self.groups.begin(set.rels.len());
         self.tag_of.clear();
-        self.place.clear();
+        self.asked.clear();
+        self.asked_nodes = 0;
+        self.values.clear();
         self.notes.clear();
         self.met.clear();
         self.sorted.clear();
@@ -213,97 +211,6 @@ impl Runner {
         self.steps.clear();
         self.twigs.clear();
         self.found = 0;
-    }
-
-    /// The nodes that satisfy a condition, in document order, each once: a range of `sorted`.
-    fn members(&mut self, atom: AtomIx) -> (u32, u32) {
-        let head = &mut self.heads[atom as usize];
-        if head.stamp != self.stamp {
-            return (0, 0);
-        }
-        if head.range.0 != END {
-            return head.range;
-        }
-        let (sorted, notes) = (&mut self.sorted, &self.notes);
-        let from = sorted.len();
-        let mut at = head.last;
-        while at != END {
-            let (node, next) = notes[at as usize];
-            sorted.push(node);
-            at = next;
-        }
-        sorted[from..].sort_unstable();
-        let mut kept = from;
-        for i in from..sorted.len() {
-            if i == from || sorted[i] != sorted[kept - 1] {
-                sorted[kept] = sorted[i];
-                kept += 1;
-            }
-        }
-        sorted.truncate(kept);
-        head.range = (from as u32, kept as u32);
-        head.range
-    }
-
-    /// The nodes among `candidates` that a class binds.
-    fn take(&mut self, set: &Set, message: Message<'_>, led: &Led, candidates: Range<u32>, bound: &mut Vec<NodeIx>) {
-        bound.clear();
-        for i in candidates {
-            let node = self.sorted[i as usize];
-            let tag = self.tag_of[node as usize];
-            if self.tag_paths.get(tag).known.bound.binary_search(&led.path).is_ok()
-                && (led.plain || self.satisfies(set, message, led.class, node))
-            {
-                bound.push(node);
-            }
-        }
-    }
-
-    /// Does a node that the class's binding path leads to satisfy its other conditions?
-    fn satisfies(&mut self, set: &Set, message: Message<'_>, class: u32, node: NodeIx) -> bool {
-        let class = set.class(class);
-        let binding = set.binding(class.binding);
-        // an access condition has been met by being a candidate
-        let rest = match class.conds.first() {
-            Some(Cond::Atom(_)) => &class.conds[1..],
-            _ => &class.conds[..],
-        };
-        rest.iter().all(|&c| self.holds(set, message, c, node))
-            && (binding.filters.is_empty() || self.passes_filters(set, message, binding, node))
-    }
-
-    fn holds(&mut self, set: &Set, message: Message<'_>, cond: Cond, node: NodeIx) -> bool {
-        match cond {
-            Cond::Atom(atom) => {
-                let (from, to) = self.members(atom);
-                self.sorted[from as usize..to as usize].binary_search(&node).is_ok()
-            }
-            Cond::Generic(id) => self.generics.entry(id).or_insert_with(|| {
-                let (generic, row) = set.generic(id);
-                match generic {
-                    Generic::Holds(pred) => Shared::satisfying(message, pred, row),
-                    Generic::Passes(step) => Shared::passing(message, step, row),
-                }
-            })[node as usize],
-        }
-    }
-
-    /// Is there a way for the binding path from the document to the node over nodes that pass its filters?
-    fn passes_filters(&mut self, set: &Set, message: Message<'_>, binding: &Binding, node: NodeIx) -> bool {
-        let tag = self.tag_of[node as usize];
-        let depth = self.tag_paths.get(tag).depth as usize;
-        let mut ancestors = vec![0 as NodeIx; depth + 1];
-        let mut at = node;
-        for d in (0..=depth).rev() {
-            ancestors[d] = at;
-            at = message.nodes.recs[at as usize].parent;
-        }
-        let tags = self.tag_paths.tags(tag).to_vec();
-        let filter = |step: usize, depth: usize| {
-            let mut filters = binding.filters.iter().filter(|f| f.0 as usize == step);
-            filters.all(|&(_, cond)| self.holds(set, message, cond, ancestors[depth]))
-        };
-        set.binds.get(binding.path).contexts(&tags, message.names, filter).has_document()
     }
 
     fn give(
@@ -321,6 +228,20 @@ impl Runner {
             found(plan, returns, bound, &mut Lists { runner: self, set, message });
         }
     }
+}
+
+/// The ancestor of a node at a depth.
+pub(super) fn climb(
+    tag_paths: &TagPaths<Leads>,
+    tag_of: &[u32],
+    message: Message<'_>,
+    mut node: NodeIx,
+    depth: u32,
+) -> NodeIx {
+    for _ in depth..tag_paths.get(tag_of[node as usize]).depth {
+        node = message.nodes.recs[node as usize].parent;
+    }
+    node
 }
 
 /// What return paths find.
@@ -353,20 +274,8 @@ impl<'a> Lists<'a> {
         match what.get() {
             Return::Itself => std::slice::from_ref(bound),
             Return::Path(rel) => {
-                let Runner { groups, place, tag_of, tag_paths, places, .. } = &mut **runner;
-                let at = place[*bound as usize];
-                if at == u32::MAX {
-                    return &[];
-                }
-                groups.get(rel, at, *places, |node, depth| {
-                    let mut up = tag_paths.get(tag_of[node as usize]).depth - depth;
-                    let mut node = node;
-                    while up > 0 {
-                        node = message.nodes.recs[node as usize].parent;
-                        up -= 1;
-                    }
-                    place[node as usize]
-                })
+                let Runner { groups, tag_of, tag_paths, .. } = &mut **runner;
+                groups.get(rel, *bound, |node, depth| climb(tag_paths, tag_of, *message, node, depth))
             }
             Return::Twig(id) => {
                 let Runner { twigs, steps, found, .. } = &mut **runner;
@@ -376,16 +285,35 @@ impl<'a> Lists<'a> {
                 }
                 twigs.entry((id, *bound)).or_insert_with(|| {
                     let (twig, row) = set.twig(id);
-                    let steps = steps.entry(id).or_insert_with(|| {
-                        twig.nodes.iter().map(|step| (Shared::passing(*message, step, row), step.deep)).collect()
-                    });
-                    let nodes = select(*message, steps, *bound);
+                    let nodes = of_twig(*message, twig, row, *bound, steps.entry(id).or_default());
                     *found += nodes.len() + 8;
                     nodes.into()
                 })
             }
         }
     }
+}
+
+/// What the nodes of a return path with filters cost so far, and by step the nodes that pass and whether it is a `//` step,
+/// once that was found out.
+#[derive(Default)]
+struct Steps {
+    spent: u32,
+    passing: Option<Vec<(Vec<bool>, bool)>>,
+}
+
+/// The nodes that a return path with filters finds from a node, in document order.
+fn of_twig(message: Message<'_>, twig: &Twig, row: Row<'_>, bound: NodeIx, steps: &mut Steps) -> Vec<NodeIx> {
+    if steps.passing.is_none() {
+        let left = search_fuel(message).saturating_sub(steps.spent);
+        let mut search = Search::new(message, left);
+        if let Ok(nodes) = search.collect(twig, bound, row) {
+            steps.spent += left - search.fuel() + 1;
+            return nodes;
+        }
+    }
+    let make = || twig.nodes.iter().map(|step| (Shared::passing(message, step, row), step.deep)).collect();
+    select(message, steps.passing.get_or_insert_with(make), bound)
 }
 
 /// The nodes that steps find from a node, in document order.

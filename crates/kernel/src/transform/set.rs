@@ -383,6 +383,9 @@ impl Set {
             if self.given.len() <= class as usize {
                 self.given.resize_with(class as usize + 1, Given::default);
             }
+            if let Some(&Cond::Atom(atom)) = conds.first() {
+                self.atoms.lead(atom);
+            }
             let rest = conds.len() - matches!(conds.first(), Some(Cond::Atom(_))) as usize;
             let led = Led { class, path, plain: rest == 0 && !filtering };
             self.list_of(class).push(led);
@@ -396,6 +399,9 @@ impl Set {
     fn release_class(&mut self, id: ClassIx) {
         if self.classes.users(id) == 1 {
             self.list_of(id).retain(|led| led.class != id);
+            if let Some(&Cond::Atom(atom)) = self.classes.get(id).conds.first() {
+                self.atoms.lead_no_more(atom);
+            }
         }
         if let Some(class) = self.classes.release(id) {
             self.release_binding(class.binding);

@@ -315,7 +315,9 @@ impl Sharing {
         };
         indexed[at].users += 1;
         let number = indexed[at].number;
-        SelKind::Atom(self.atoms.acquire(number, condition).0, number)
+        let atom = self.atoms.acquire(number, condition).0;
+        self.atoms.lead(atom);
+        SelKind::Atom(atom, number)
     }
 
     fn release_sel(&mut self, id: SelIx) {
@@ -332,6 +334,7 @@ impl Sharing {
 
     fn release_input(&mut self, input: u32, atom: Option<(AtomIx, u32)>) {
         if let Some((atom, number)) = atom {
+            self.atoms.lead_no_more(atom);
             self.atoms.release(atom);
             let indexed = &mut self.inputs.get_mut(input).indexed;
             indexed.retain_mut(|i| {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.lexer import check_text
@@ -34,16 +34,16 @@ def is_correlation(source: str) -> bool:
         return True
     if source[:1] == "/" and "{" not in source and not any(sign in source for sign in _SIGNS):
         return False  # as most filters are; for the others the scanner is imported
+    # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
+    without_strings = _STRING.sub("''", source)
+    is_linked = _LINK.search(without_strings) or _LINK.search(source.split("'", 1)[0])
+    if is_linked and not is_transform(source):
+        return True
     from twigcast.lang.xscl.scanner import misspelt_clause, misspelt_link
 
     if source[:1] not in ("/", "<") and misspelt_clause(source):
         return True
-    if "{" in source and not is_transform(source) and misspelt_link(_STRING.sub("''", source)):
-        return True
-    if not any(sign in source for sign in _SIGNS) or not _LINK.search(source) or is_transform(source):
-        return False
-    # A name such as {uri}x may hold the word, and so may a string; primes of variables are no strings.
-    return bool(_LINK.search(_STRING.sub("''", source))) or bool(_LINK.search(source.split("'", 1)[0]))
+    return "{" in source and not is_transform(source) and misspelt_link(without_strings)
 
 
 def parse_correlation(
@@ -54,6 +54,24 @@ def parse_correlation(
     windows: Mapping[str, str] | None = None,
 ) -> Correlation:
     """Parse a correlation. ``windows`` gives lengths to windows that the text only names."""
+    return parse_judged(source, namespaces, default_ns, windows=windows).correlation
+
+
+class Judged(NamedTuple):
+    """A correlation, and whether messages can match it whatever its constants are."""
+
+    correlation: Correlation
+    possible: bool
+
+
+def parse_judged(
+    source: str,
+    namespaces: Mapping[str, str] | None = None,
+    default_ns: str | None = None,
+    *,
+    windows: Mapping[str, str] | None = None,
+) -> Judged:
+    """Parse a correlation as ``parse_correlation`` does, and judge it."""
     scope = Scope(namespaces or {}, default_ns or "")
     return _parsed(source, tuple(scope.namespaces.items()), scope.default, tuple((windows or {}).items()))
 
@@ -62,11 +80,12 @@ def parse_correlation(
 @lru_cache(10_000)
 def _parsed(
     source: str, namespaces: tuple[tuple[str, str], ...], default_ns: str, windows: tuple[tuple[str, str], ...]
-) -> Correlation:
+) -> Judged:
     from twigcast.lang.xscl.parser import XsclParser  # only those who correlate pay for it
 
     check_text(source)
-    return XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows)).parse()
+    parser = XsclParser(source, Scope(dict(namespaces), default_ns), dict(windows))
+    return Judged(parser.parse(), not parser.never and not parser.depends_on_constants)
 
 
-__all__ = ["is_correlation", "parse_correlation", "window_text"]
+__all__ = ["Judged", "is_correlation", "parse_correlation", "parse_judged", "window_text"]

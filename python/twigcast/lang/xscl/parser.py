@@ -13,7 +13,7 @@ from twigcast.lang import ast
 from twigcast.lang.flwr.scanner import SPACE, skip_space
 from twigcast.lang.lexer import NCNAME, NameRegex, bad_character
 from twigcast.lang.names import Scope
-from twigcast.lang.never import never
+from twigcast.lang.never import depends_on_constants, never
 from twigcast.lang.never_words import Never
 from twigcast.lang.single_values import ANY, DOCUMENT
 from twigcast.lang.xscl.blocks import BlockDraft, BlockParser
@@ -45,6 +45,8 @@ class XsclParser:
         self.links: list[tuple[str, list[_Comparison], int | None]] = []
         self.never: list[Never] = []
         """Reasons why no messages can match; the query is a query nevertheless."""
+        self.depends_on_constants = False
+        """Whether there may be others for other constants."""
 
     # -- words and errors
 
@@ -265,7 +267,7 @@ class XsclParser:
         blocks: list[Block] = []
         refs: dict[int, Ref] = {}
         for at, draft in enumerate(self.blocks):
-            impossible = list(_impossible_paths(draft.first))
+            impossible = list(self._impossible_paths(draft.first))
             self.never += impossible
             try:
                 block, numbers = normalize(self.source, draft)
@@ -291,18 +293,18 @@ class XsclParser:
             select = with_refs(select, lambda ref: refs[id(drafts[ref.variable])])
         return Correlation(tuple(blocks), tuple(links), select, publish)
 
-
-def _impossible_paths(first: Draft) -> Iterator[Never]:
-    """Yield why variables of a block can never be bound."""
-    stack = [first]
-    while stack:
-        draft = stack.pop()
-        if draft.steps:
-            path = path_of(draft.steps, draft.span, absolute=draft.parent is None)
-            found = never(path, DOCUMENT if draft.parent is None else ANY)
-            if found is not None:
-                yield found
-        stack += reversed(draft.children)
+    def _impossible_paths(self, first: Draft) -> Iterator[Never]:
+        """Yield why variables of a block can never be bound."""
+        stack = [first]
+        while stack:
+            draft = stack.pop()
+            if draft.steps:
+                path = path_of(draft.steps, draft.span, absolute=draft.parent is None)
+                found = never(path, DOCUMENT if draft.parent is None else ANY)
+                if found is not None:
+                    yield found
+                self.depends_on_constants |= depends_on_constants(path)
+            stack += reversed(draft.children)
 
 
 # How two values may compare: whether they are equal strings, and how their numbers compare (None: one is not a number).

@@ -24,8 +24,7 @@ from twigcast.papers.joins.materialized import MaterializedMmqjp
 from twigcast.papers.joins.mmqjp import Mmqjp
 from twigcast.papers.joins.sequential import Sequential
 from twigcast.papers.joins.strategy import Arrival
-from twigcast.transform.nodes import Message
-from twigcast.workload.joins import (
+from twigcast.papers.joins.workload import (
     JoinQuery,
     JoinSchema,
     feed,
@@ -34,6 +33,7 @@ from twigcast.workload.joins import (
     three_level,
     two_level,
 )
+from twigcast.transform.nodes import Message
 
 STRATEGIES = claims.STRATEGIES
 STREAM = "S"

@@ -3,10 +3,11 @@ one that evaluates a query at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 
-from twigcast.correlate.reference import compare
 from twigcast.correlation import FOLLOWED, Block, Correlation, Link
+from twigcast.lang.values import to_number
 from twigcast.transform.evaluate import select
 from twigcast.transform.nodes import Message, Node
 
@@ -77,3 +78,18 @@ def shown_nodes(correlation: Correlation, every: Sequence[list[Row]]) -> list[tu
 
     join(0, [])
     return sorted(found)
+
+
+_NUMERIC: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compare(left: str, op: str, right: str) -> bool:
+    """As strings, or for an order as numbers (SEMANTICS 5, 20)."""
+    if op in ("=", "!="):
+        return (left == right) == (op == "=")
+    return _NUMERIC[op](to_number(left), to_number(right))

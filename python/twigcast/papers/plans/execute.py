@@ -21,10 +21,11 @@ from twigcast.papers.plans.operators import (
     WhereFilter,
 )
 from twigcast.papers.plans.planner import Plan
+from twigcast.papers.plans.reference import passes
+from twigcast.papers.plans.render import Group
 from twigcast.pattern import LinearPath
-from twigcast.transform.evaluate import holds, passes, select
+from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
-from twigcast.transform.render import Group
 
 PathTuple: TypeAlias = tuple[Node, ...]
 

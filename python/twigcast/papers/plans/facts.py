@@ -53,3 +53,14 @@ class Facts:
 def deep(steps: Sequence[Step]) -> list[int]:
     """The places (from 0) of the steps with a ``//`` axis."""
     return [at for at, step in enumerate(steps) if step.axis == "descendant"]
+
+
+def one_per_name(graph: ElementGraph) -> bool:
+    """Whether a name has one declaration, as in a DTD; the paper's claims are worded for that."""
+    names = [(d.ns, d.local) for d in graph.declarations]
+    return len(set(names)) == len(names) and all(d.ns is not None and d.local is not None for d in graph.declarations)
+
+
+def nests(graph: ElementGraph, mask: int) -> bool:
+    """Whether one of these declarations may lie inside another, or inside itself."""
+    return bool(graph.all_below(mask) & mask)

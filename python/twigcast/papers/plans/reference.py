@@ -6,17 +6,20 @@ libxml2 reads "1e2" as a number, XPath 1.0 does not (SEMANTICS 5): where there i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from lxml import etree
 
 from twigcast.constructor import Path, Transform
+from twigcast.lang.canon import uses_position
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
-from twigcast.transform.evaluate import holds, select
+from twigcast.papers.plans.render import Group, render
+from twigcast.pattern import Predicate, Step
+from twigcast.transform.evaluate import filtered, holds, select
 from twigcast.transform.nodes import Message, Node
-from twigcast.transform.render import Group, render
 
 
 def transformed(
@@ -69,3 +72,13 @@ def _holds(text: str, message: Message, context: Node) -> bool:
 def _compiled(text: str) -> etree.XPath:
     xpath, prefixes = to_xpath(parse(text))
     return etree.XPath(xpath, namespaces=prefixes or None, smart_strings=True)
+
+
+def passes(node: Node, step: Step, filters: Sequence[Predicate]) -> bool:
+    """Whether a node that ``step`` found passes the filters on it; positions count among its siblings."""
+    if not any(map(uses_position, filters)):
+        return all(holds(one, node) for one in filters)
+    assert node.parent is not None
+    family = node.parent.attributes if node.kind == "attribute" else node.parent.children
+    siblings = [one for one in family if one.passes(step.kind, step.ns, step.local)]
+    return any(one is node for one in filtered(siblings, filters))

@@ -30,10 +30,11 @@ from twigcast.papers.plans.operators import (
     stream_of,
 )
 from twigcast.papers.plans.planner import Plan
+from twigcast.papers.plans.reference import passes
+from twigcast.papers.plans.render import Group, render
 from twigcast.pattern import TRUE, Compare, Const, LinearPath, Predicate, StringValue, constants, predicate_text
-from twigcast.transform.evaluate import holds, passes, select
+from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
-from twigcast.transform.render import Group, render
 
 Key: TypeAlias = tuple[Const, ...]
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from twigcast.engine import Engine, TextPath
 from twigcast.errors import QueryError
 from twigcast.rows import ERROR, ErrorRow, error_row
-from twigcast.spark.sources.messages import TIME
+from twigcast.spark.sources.messages import TIME, UNREADABLE_TIME
 from twigcast.units import EARLIEST, LATEST, format_duration, parse_time, to_datetime
 
 ARRIVAL, TRANSPORT = "arrival", "transport"
@@ -110,6 +110,8 @@ class EventTime:
         return pc.if_else(refused, arrival, times), with_errors(errors, found)
 
     def _refusal(self, time: int, arrival: int) -> ErrorRow:
+        if time == UNREADABLE_TIME:
+            return error_row(NO_TIME, "what the column of times has is not a time")
         if time < EARLIEST or (time > LATEST and self.max_ahead is None):
             return error_row(NO_TIME, f"the time {time} µs since 1970 is not within the years 1 to 9999")
         when = to_datetime(time).isoformat() if time <= LATEST else f"{time} µs since 1970"

@@ -42,7 +42,7 @@ def kafka(
         "concat_ws('/', topic, partition, offset) as message",
         "timestamp as time",
         "headers",
-        "decode(key, 'UTF-8') as key",
+        "key",
         "value as xml",
     )
     return Source(frame, load)
@@ -64,10 +64,15 @@ def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _headers(key: str | None, pairs: list[dict[str, bytes | str]] | None) -> list[tuple[str, str | None]] | None:
+def _headers(key: bytes | None, pairs: list[dict[str, bytes | str]] | None) -> list[tuple[str, str | None]] | None:
     # A map has each name once; the last value stands, as with most clients.
-    found: dict[str, str | None] = {} if key is None else {"kafka.key": key}
+    found: dict[str, str | None] = {} if key is None else {"kafka.key": _text(key)}
     for pair in pairs or ():
         name, value = pair["key"], pair["value"]
-        found[str(name)] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        found[str(name)] = _text(value) if isinstance(value, bytes) else value
     return list(found.items()) or None
+
+
+def _text(data: bytes) -> str:
+    """Return the text of a key or a header. They may be any bytes: what is no UTF-8 is replaced."""
+    return data.decode("utf-8", "replace")

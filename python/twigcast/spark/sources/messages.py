@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TIME = pa.timestamp("us", tz="UTC")
+UNREADABLE_TIME = -(2**63)
+"""The time, in microseconds, of a message whose transport tells one that is none. `EventTime` refuses the message."""
 HEADERS = pa.map_(pa.string(), pa.string())
 MESSAGES = pa.schema(
     [("message", pa.string()), ("time", TIME), ("headers", HEADERS), ("xml", pa.binary()), ("error", ERROR)]
@@ -89,3 +91,12 @@ def as_bytes(xml: pa.Array) -> pa.Array:
     if pa.types.is_null(kind):
         return xml.cast(pa.binary())
     return xml
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """Return strings, of which Spark does not check that they are UTF-8, as strings that are; the rest is escaped."""
+    data = column.cast(pa.binary())
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([one if one is None else one.decode("utf-8", "backslashreplace") for one in data.to_pylist()])

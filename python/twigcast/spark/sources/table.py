@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from twigcast.errors import OptionError
 from twigcast.spark.paths import local_uri
-from twigcast.spark.sources.messages import Source, as_bytes, message_batch
+from twigcast.spark.sources.messages import UNREADABLE_TIME, Source, as_bytes, as_text, message_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +96,9 @@ def frame_source(
     columns = [id.alias("message"), frame[xml_column].alias("xml")]
     # Columns of nulls are not free: they made Spark's own part of a pass a third longer.
     if time_column is not None:
-        columns.append(frame[time_column].cast("timestamp").alias("time"))
+        time = frame[time_column].try_cast("timestamp")
+        unreadable = frame[time_column].isNotNull() & time.isNull()
+        columns.append(F.when(unreadable, F.timestamp_micros(F.lit(UNREADABLE_TIME))).otherwise(time).alias("time"))
     if headers_column is not None:
         columns.append(frame[headers_column].cast("map<string,string>").alias("headers"))
     return Source(frame.select(columns), load)
@@ -106,4 +108,4 @@ def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn the columns into messages; runs in a worker."""
     for batch in batches:
         more = {name: batch.column(name) for name in ("time", "headers", "arrival") if name in batch.schema.names}
-        yield message_batch(batch.column("message").fill_null(""), as_bytes(batch.column("xml")), **more)
+        yield message_batch(as_text(batch.column("message")).fill_null(""), as_bytes(batch.column("xml")), **more)

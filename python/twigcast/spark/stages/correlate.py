@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Default
 from twigcast.correlate.engine import Correlated, Correlations, Derived, Outcome
-from twigcast.correlate.reference import derived_id
+from twigcast.correlate.making import derived_id
 from twigcast.errors import TwigcastError
 from twigcast.limits import Limits
 from twigcast.spark.stages.outcome import of_fragments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import dataclass
 
-from twigcast.correlate.default import Blocks
+from twigcast.correlate.default import Blocks, Default
 from twigcast.engine import Engine
 from twigcast.limits import Limits
 from twigcast.spark.stages.standing import Shipped
@@ -35,10 +35,10 @@ def _engine_of(correlations: Shipped, limits: Limits) -> tuple[Engine, Blocks]:
     if key not in _held:
         _held.clear()
         engine = Engine(limits=limits)
-        blocks = Blocks(engine, portable=True)
-        for one in correlations[0]:
-            blocks.enter(one.parsed())
-        _held[key] = engine, blocks
+        backend = Default(engine=engine, portable=True)
+        for number, one in enumerate(correlations[0]):
+            backend.add(number, one.parsed())
+        _held[key] = engine, backend.blocks
         # Spark looks for garbage after each task, and would go through all blocks each time.
         gc.collect()
         gc.freeze()

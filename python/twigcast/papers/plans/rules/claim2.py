@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twigcast.papers.plans.facts import Claim, Facts, deep
+from twigcast.papers.plans.facts import Claim, Facts, deep, nests
 from twigcast.pattern import Step
 
 
@@ -19,7 +19,7 @@ def holds(steps: Sequence[Step], i: int, facts: Facts) -> bool:
     if graph is None:
         return False
     reached = graph.walk(steps, facts.start)
-    return not any(graph.nests(reached[at]) for at in deep(steps)[:-1])
+    return not any(nests(graph, reached[at]) for at in deep(steps)[:-1])
 
 
 RULE = Claim("claim 2", "schema", "distinct", holds)

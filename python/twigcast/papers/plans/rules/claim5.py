@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twigcast.papers.plans.facts import Claim, Facts, deep
+from twigcast.papers.plans.facts import Claim, Facts, deep, nests, one_per_name
 from twigcast.pattern import Step
 
 
@@ -20,10 +20,10 @@ def holds(steps: Sequence[Step], i: int, facts: Facts) -> bool:
         return False
     reached = graph.walk(steps[:i], facts.start)
     last = reached[-1]
-    if not graph.nests(last):
+    if not nests(graph, last):
         return True
     named = all(step.kind == "element" and step.ns is not None and step.local is not None for step in steps[:i])
-    if not named or not graph.one_per_name:
+    if not named or not one_per_name(graph):
         return False
     return not any(graph.all_below(last) & reached[at] for at in deep(steps[:i]))
 

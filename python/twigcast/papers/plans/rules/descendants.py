@@ -7,9 +7,9 @@ from dataclasses import replace
 from twigcast.papers.plans.facts import Facts
 from twigcast.papers.plans.operators import Operator
 from twigcast.papers.plans.parts import Parts
+from twigcast.papers.plans.rewrite import without_descendants
 from twigcast.papers.plans.rules.rule import Prepare
 from twigcast.pattern import LinearPath
-from twigcast.schema.rewrite import without_descendants
 
 
 def apply(parts: Parts, facts: Facts) -> Parts | Operator:

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from twigcast.lang.xscl import parse_correlation
-from twigcast.workload.joins import JoinSchema, feed, feed_items, join_queries, three_level, two_level
+from twigcast.papers.joins.workload import JoinSchema, feed, feed_items, join_queries, three_level, two_level
 
 
 @pytest.mark.parametrize("schema", [two_level(), three_level(), feed()], ids=["two-level", "three-level", "feed"])

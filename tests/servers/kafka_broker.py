@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from twigcast.errors import TwigcastError
-from twigcast.spark.jars import Jar, fetch
+from twigcast.spark.jars import Jar, fetch, kafka_connector
 from twigcast.spark.java import find_java
 
 VERSION = "4.1.0"
@@ -78,3 +80,17 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def kafka_servers(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker for all tests; where there can be none, they are skipped."""
+    pytest.importorskip("confluent_kafka")
+    try:
+        kafka_connector()
+        with broker(tmp_path_factory.mktemp("kafka")) as address:
+            yield address
+    except (NoBroker, TwigcastError) as error:
+        if isinstance(error, NoBroker) or error.code == "kafka-connector":
+            pytest.skip(error.text)
+        raise

@@ -14,6 +14,7 @@ from typing import Any
 
 from lxml import etree
 
+from twigcast.correlate.making import derived_id
 from twigcast.correlate.output import render
 from twigcast.correlation import FOLLOWED, Block, Correlation, Link
 from twigcast.lang.printer import to_xpath
@@ -79,11 +80,6 @@ def evaluate(
                         name = derived_id(correlation.publish, ids, derived[ids])
                         arrivals.append(_Seen(name, correlation.publish, latest, True, Message(payload)))
     return found
-
-
-def derived_id(stream: str, messages: Sequence[str | int], nth: int) -> str:
-    """The id of a message that a correlation publishes: the same on every run."""
-    return f"{stream}({','.join(map(str, messages))})" + (f"#{nth}" if nth > 1 else "")
 
 
 def _completed(
