@@ -128,7 +128,7 @@ def groups(counter: Counter) -> Variant:
 
 def made(kernel: _kernel.Engine) -> Variant:
     def run(chunk: Chunk) -> None:
-        kernel.select_column(chunk.batch.column("xml"), 0, 1 << 30, 1 << 30)
+        kernel.process(chunk.batch.column("xml"), 0, 1 << 30, 1 << 30, True)
 
     return run
 

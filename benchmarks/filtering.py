@@ -23,7 +23,7 @@ def ascending(engine: Engine) -> Variant:
 
 def recognise(engine: Engine) -> Variant:
     """Everything but the delivery of ids."""
-    return lambda chunk: engine.kernel.match_column(chunk.batch.column("xml"), 0, 1 << 30, "none")
+    return lambda chunk: engine.kernel.process(chunk.batch.column("xml"), 0, 1 << 30, order="none")
 
 
 def warm(engine: Engine, parts: list[Chunk]) -> float:

@@ -47,6 +47,6 @@ def matched(broker: Broker) -> Variant:
     """Match the same messages as one column, without an object for any of them."""
 
     def run(chunk: Chunk) -> None:
-        broker.engine.kernel.match_column(chunk.batch.column("xml"), 0, 1 << 20, "ascending")
+        broker.engine.kernel.process(chunk.batch.column("xml"), 0, 1 << 20)
 
     return run

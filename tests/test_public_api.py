@@ -68,10 +68,13 @@ def test_what_the_api_takes_and_gives_is_public() -> None:
         "Failed",
         "LinearPath",
         "Order",
+        "Processed",
+        "Read",
         "Result",
         "Schema",
         "SubscriptionId",
         "Template",
+        "TextPath",
         "TransformExplanation",
     }
     known = set(twigcast.__all__) | internal

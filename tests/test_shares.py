@@ -15,7 +15,7 @@ from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.shares import BUDGET_BYTES, BUDGET_RESULTS, Result, Sharing, measure, share, within_budget
-from twigcast.spark.stages.outcome import outcomes, payloads
+from twigcast.spark.stages.outcome import Asked, outcomes, payloads
 
 SIZES = st.lists(st.integers(0, 50), max_size=12)
 
@@ -136,7 +136,7 @@ def test_the_same_answer_over_every_path(limits: Limits) -> None:
         got = match.nodes, match.fragments, match.complete, match.payload, match.reason
         assert got == (same.nodes, same.fragments, same.complete, same.payload, same.reason)
 
-    (outcome,) = outcomes([batch.slice(0, 1)], engine, select=True)
+    (outcome,) = outcomes([batch.slice(0, 1)], Asked(engine, select=True))
     found = outcome.matches.flatten()
     for number, payload in zip(found.field("subscription").to_pylist(), payloads(found).to_pylist(), strict=True):
         same = by_id[ids[number]]

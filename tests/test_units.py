@@ -25,6 +25,7 @@ from twigcast.config import values
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import message_batch
+from twigcast.spark.stages.validity import ReadTask
 from twigcast.subscription import fields_of
 from twigcast.units import (
     SECOND,
@@ -130,15 +131,15 @@ def dated(text: str) -> str:
 
 def of_pipeline(text: str) -> int | None:
     batch = message_batch(pa.array(["m"]), pa.array([dated(text).encode()]), arrival=pa.array([0]))
-    [done] = EventTime("/a/@at")([batch])
+    [done] = ReadTask(iter, EventTime("/a/@at"))([batch])
     if done.column("error")[0].is_valid:
         return None
     return int(done.column("time").cast(pa.int64())[0].as_py())
 
 
 def of_match(text: str) -> int | None:
-    found = _Clock("/a/@at", Broker()).read(Message("m", dated(text).encode()))
-    return found if isinstance(found, int) else None
+    found = _Clock("/a/@at", Broker()).read(Message("m", dated(text).encode()), "")
+    return None if isinstance(found, str) else found.time
 
 
 def of_broker(text: str) -> int | None:
@@ -195,9 +196,10 @@ def test_the_time_of_an_element_is_its_text() -> None:
         "<a><t>1718<b>000000</b></t></a>",
     ):
         batch = message_batch(pa.array(["m"]), pa.array([xml.encode()]), arrival=pa.array([0]))
-        [done] = EventTime("/a/t")([batch])
+        [done] = ReadTask(iter, EventTime("/a/t"))([batch])
         assert done.column("time").cast(pa.int64())[0].as_py() == JUNE
-        assert _Clock("/a/t", Broker()).read(Message("m", xml.encode())) == JUNE
+        timed = _Clock("/a/t", Broker()).read(Message("m", xml.encode()), "")
+        assert not isinstance(timed, str) and timed.time == JUNE
 
 
 def of_window(text: str) -> int | None:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock, RLock
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twigcast.columns import message_of
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Prepared, Seen
@@ -24,7 +24,7 @@ from twigcast.correlate.engine import (
 )
 from twigcast.correlate.making import MessageId
 from twigcast.correlation import Correlation
-from twigcast.engine import Engine, Subscription, SubscriptionId
+from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
 from twigcast.engine import Failure as Failure
 from twigcast.errors import MessageError, OptionError, SubscriptionError
 from twigcast.explain import Explanation as Explanation
@@ -56,6 +56,16 @@ AT_ONCE = 256
 """Messages that ``publish_many`` gives to the kernel together."""
 
 _NONE: list[SubscriptionId] = []
+
+
+class Read(NamedTuple):
+    """What ``Broker.read`` finds in a message."""
+
+    ids: list[SubscriptionId]
+    results: dict[int, Result]
+    seen: Seen | None
+    text: bytes | None
+    failed: list[Failure]
 
 
 class _Parts:
@@ -440,6 +450,7 @@ class Broker:
         time: Any = None,
         stream: str | None = None,
         failures: list[Failure] | None = None,
+        read: Read | None = None,
     ) -> Matches:
         """Match one message; raises MessageError, with the place, if it cannot be read.
 
@@ -447,7 +458,7 @@ class Broker:
         for correlations: a datetime, or a number or text as ``twigcast.units`` reads it; now if it is not given. What
         correlations publish is matched too, as a message of its own. Subscriptions that cannot be evaluated on the
         message are appended to ``failures`` (or logged): the others get their matches. One that keeps failing is paused
-        (see ``paused``).
+        (see ``paused``). ``read`` is what ``read`` found in the message, if it has been called.
 
         The result is a sequence of :class:`Match` that equals the list of them; ``subscriptions`` are their ids alone.
         """
@@ -465,9 +476,11 @@ class Broker:
         message = number if id is None else id
         failed: list[Failure] = []
         seen: Seen | None = None
-        if self.correlations and isinstance(self.engine, Engine):
+        if read is not None:
+            ids, results, seen, _, failed = read
+        elif self.correlations and isinstance(self.engine, Engine):
             version, streams = self.correlations.asked_of(stream or "")
-            ids, results, witness = self.engine.process(xml, failed, streams)
+            ids, results, witness, _ = self.engine.process(xml, failed, streams)
             seen = Seen(version, witness) if witness is not None else None
         else:
             ids, results = self.engine.find(xml, failed)
@@ -483,6 +496,15 @@ class Broker:
             self._fail(failed, number, message, failures)
         subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
         return Matches(message, ids, subscribers, details)
+
+    def read(self, xml: bytes, stream: str | None, text: TextPath) -> Read:
+        """Read a message for ``publish``, and the text at a path in it. Subscriptions must not change in between."""
+        assert isinstance(self.engine, Engine), "the relational engine reads no streams"
+        failed: list[Failure] = []
+        version, streams = self.correlations.asked_of(stream or "")
+        ids, results, witness, found = self.engine.process(xml, failed, streams, text)
+        seen = None if witness is None else Seen(version, witness)
+        return Read(ids, results, seen, found, failed)
 
     def _fail(self, failed: list[Failure], number: int, message: MessageId, failures: list[Failure] | None) -> None:
         """Tell the caller of failures, or the log."""

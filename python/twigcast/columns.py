@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twigcast import _kernel
-from twigcast.arrow import pa
+from twigcast.arrow import pa, pc
 from twigcast.errors import MessageError, OptionError
 from twigcast.rows import row_of_error
 
@@ -54,12 +54,29 @@ def error_of(error: _kernel.Error) -> MessageError:
     return MessageError(code, text, line=line, column=column, offset=offset)
 
 
-def with_rejected(error: pa.Array, rejected: Rejected, start: int) -> pa.Array:
-    """The errors of rows from ``start`` on, those of rejected messages in place."""
-    if not any(start <= row < start + len(error) for row in rejected):
-        return error
-    rows = error.to_pylist()
-    for row, e in rejected.items():
-        if 0 <= row - start < len(rows):
-            rows[row - start] = row_of_error(e)
-    return pa.array(rows, error.type)
+def reject(column: pa.StructArray, rejected: Rejected) -> pa.StructArray:
+    """Return the kernel's answers in which rejected messages have an error and nothing else."""
+    if not rejected:
+        return column
+    errors = column.field("error").to_pylist()
+    for row, error in rejected.items():
+        errors[row] = row_of_error(error)
+    keep = pa.array([row not in rejected for row in range(len(column))])
+    columns: dict[str, pa.Array] = {}
+    for field in column.type:
+        own = column.field(field.name)
+        if field.name == "error":
+            columns["error"] = pa.array(errors, own.type)
+        elif field.name == "matches":
+            of_row = keep.take(pc.list_parent_indices(own))
+            lengths = pc.if_else(keep, pc.list_value_length(own), 0)
+            columns["matches"] = pa.ListArray.from_arrays(offsets_of(lengths), own.flatten().filter(of_row))
+        else:
+            columns[field.name] = pc.if_else(keep, own, None)
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
+
+
+def offsets_of(lengths: pa.Array) -> pa.Array:
+    """Return the offsets of lists of these lengths."""
+    ends: Any = pc.cumulative_sum(lengths).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends])

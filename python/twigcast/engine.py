@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.arrow import pa, pc
-from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, with_rejected
+from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, reject
 from twigcast.delta import History
 from twigcast.errors import MessageError, OptionError, QueryError, Span
 from twigcast.failures import Failed, FailedRows, exceeded_rows, failures_column
@@ -28,6 +28,7 @@ from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
+from twigcast.lang.program import encode as encode_query
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
@@ -67,6 +68,34 @@ _LOG = logging.getLogger(__name__)
 Order = Literal["ascending", "any"]
 Alike = tuple[Template, Sequence[SubscriptionId], Sequence[str]]
 """Filters of one shape without results: their ids, and all literals of the first, of the second, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPath:
+    """A path to a text in messages, such as their time: that of the first node which it selects."""
+
+    query: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def expression(self) -> ast.Expr:
+        """The path from the document. Raises QueryError if it is none."""
+        check_query(self.query)
+        expression = from_document(parse(self.query, dict(self.namespaces), None))
+        if ast.type_of(expression) != ast.NODE_SET:
+            span = Span(0, len(self.query))
+            raise QueryError("not-a-node-set", "the query selects no node", source=self.query, span=span)
+        return expression
+
+
+class Processed(NamedTuple):
+    """What ``Engine.process`` finds: subscriptions, results by place, what correlations see, and a text."""
+
+    ids: list[SubscriptionId]
+    results: dict[int, Result]
+    witness: _kernel.Witness | None
+    text: bytes | None
+
 
 # Steps of a transform's path.
 MAX_STEPS = 1000
@@ -139,6 +168,8 @@ class Engine:
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock", "kernel")
         self._attached: list[Callable[[_kernel.Engine], None]] = []
+        # the numbers of paths to texts in a kernel
+        self._texts: tuple[_kernel.Engine, dict[TextPath, int]] = self.kernel, {}
         # A number may come to mean another subscription while a message is being matched.
         self._reuses = 0
         self._reused_at: dict[int, int] = {}
@@ -439,20 +470,23 @@ class Engine:
 
     def find(self, xml: bytes, failures: list[Failure] | None) -> tuple[list[SubscriptionId], dict[int, Result]]:
         """Do as ``select`` does, in columns: the ids of the subscriptions, and by place the results that there are."""
-        ids, results, _ = self.process(xml, failures, None)
-        return ids, results
+        processed = self.process(xml, failures, None)
+        return processed.ids, processed.results
 
     def process(
-        self, xml: bytes, failures: list[Failure] | None, streams: list[int] | None
-    ) -> tuple[list[SubscriptionId], dict[int, Result], _kernel.Witness | None]:
-        """Do as ``find`` does, and find in the same reading what correlations see of a message on these streams."""
+        self, xml: bytes, failures: list[Failure] | None, streams: list[int] | None, text: TextPath | None = None
+    ) -> Processed:
+        """Do as ``find`` does, and find in the same reading what correlations see of a message on these streams, and
+        the text at a path."""
         began = self._reuses
         results: dict[int, Result] = {}
         witness: _kernel.Witness | None = None
+        found: bytes | None = None
         selecting = bool(self._wanting or self._transforming)
-        if streams is not None:
-            processed = self.kernel.process_one(xml, streams, selecting, self._limits)
-            numbers, results, witness, exceeded, error = processed
+        if streams is not None or text is not None:
+            path = None if text is None else self._text(text)
+            processed = self.kernel.process_one(xml, streams or [], selecting, self._limits, path)
+            numbers, results, witness, found, exceeded, error = processed
         elif selecting:
             numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
@@ -463,7 +497,8 @@ class Engine:
             self._validate(xml)
         failed: list[Failed] = []
         numbers = self._add_planned(xml, numbers, results, failed)
-        return *self.finish(numbers, results, exceeded, failures, began, failed), witness
+        ids, by_place = self.finish(numbers, results, exceeded, failures, began, failed)
+        return Processed(ids, by_place, None if streams is None else witness, found)
 
     @property
     def reads_alone(self) -> bool:
@@ -500,25 +535,33 @@ class Engine:
                 numbers = [n for n in numbers if self._ids.at([n])]
         return ids, {place: results[n] for place, n in enumerate(numbers) if n in results}
 
+    def _text(self, path: TextPath) -> int:
+        """Return the kernel's number of a path."""
+        with self._lock:
+            kernel, numbers = self._texts
+            if kernel is not self.kernel:
+                kernel, numbers = self._texts = self.kernel, {}
+            if path not in numbers:
+                program = encode_query(path.expression, kernel)
+                numbers[path] = kernel.add_text(program.words, program.strings)
+            return numbers[path]
+
     def _validate(self, xml: bytes) -> None:
         error = self._gate and self._gate.error(xml, self.limits)
         if error:
             raise error
 
-    def _valid(self, xml: pa.Array) -> tuple[pa.Array, Rejected]:
-        """A column without the messages that the schema rejects, and these by row."""
+    def _rejected(self, xml: pa.Array, error: pa.Array) -> Rejected:
+        """Return the messages that can be read and that the schema rejects, by row."""
         if self._gate is None:
-            return xml, {}
+            return {}
         rejected = {}
-        for row, message in enumerate(xml):
-            data = message.as_py()
-            if data is not None:
-                error = self._gate.error(data.encode() if isinstance(data, str) else data, self.limits)
-                if error is not None:
-                    rejected[row] = error
-        if rejected:
-            xml = pc.if_else(pa.array([row in rejected for row in range(len(xml))]), None, xml)
-        return xml, rejected
+        for row in pc.indices_nonzero(error.is_null()).to_pylist():
+            data = xml[row].as_py()
+            found = self._gate.error(data.encode() if isinstance(data, str) else data, self.limits)
+            if found is not None:
+                rejected[row] = found
+        return rejected
 
     def match_units(
         self, xml: pa.Array, units: _kernel.Units, free: int, failed: list[Failed]
@@ -555,23 +598,7 @@ class Engine:
             raise OptionError("unknown-order", f"there is no order {order!r}", hint="the orders are ascending and any")
         if not (isinstance(max_matches, int) and 0 < max_matches < 2**31):
             raise OptionError("bad-max-matches", f"max_matches is a number from 1 to 2^31 - 1, not {max_matches!r}")
-        ids, xml = columns_of(batch)
-        return self._slices(ids, xml, order, max_matches)
-
-    def _slices(self, ids: pa.Array, xml: pa.Array, order: Order, max_matches: int) -> Iterator[pa.RecordBatch]:
-        start = 0
-        xml, rejected = self._valid(xml)
-        while True:
-            data, end, exceeded = self.kernel.match_column(xml, start, max_matches, order, self._limits)
-            result = pa.array(data)
-            matches = result.field("matches")
-            failed = exceeded_rows(exceeded, self.limits)
-            matches = self._add_planned_rows(xml.slice(start, end - start), matches, result.field("error"), failed)
-            error = with_rejected(result.field("error"), rejected, start)
-            yield _results(ids.slice(start, end - start), matches, error, failed)
-            start = end
-            if start >= len(xml):
-                return
+        return self.process_batches(batch, order=order, max_matches=max_matches)
 
     def select_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """As ``match_batch``, with what subscriptions select.
@@ -589,19 +616,43 @@ class Engine:
         self, batch: pa.RecordBatch, *, max_matches: int = MAX_MATCHES, max_bytes: int = MAX_RESULT_BYTES
     ) -> Iterator[pa.RecordBatch]:
         """As ``select_batch``, in slices of about ``max_matches`` matches and ``max_bytes`` bytes of results."""
+        return self.process_batches(batch, select=True, max_matches=max_matches, max_bytes=max_bytes)
+
+    def process_batches(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        select: bool = False,
+        order: Order = "ascending",
+        max_matches: int = MAX_MATCHES,
+        max_bytes: int = MAX_RESULT_BYTES,
+        text: TextPath | None = None,
+        streams: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Do as ``match_batches`` or ``select_batches`` does, and read each message once.
+
+        With ``text`` there is a column with the string value of the first node at the path, null if there is none. With
+        ``streams``, those of the kernel that messages come by, there is a column ``witness`` with what correlations see
+        of them, null where that is nothing.
+        """
         ids, xml = columns_of(batch)
+        path = None if text is None else self._text(text)
         start = 0
-        xml, rejected = self._valid(xml)
         while True:
-            data, end, exceeded = self.kernel.select_column(xml, start, max_matches, max_bytes, self._limits)
-            result = pa.array(data)
-            matches, error = as_matches(result.field("matches")), result.field("error")
+            data, end, exceeded = self.kernel.process(
+                xml, start, max_matches, max_bytes, select, order, path, streams, self._limits
+            )
+            own, answer = xml.slice(start, end - start), pa.array(data)
+            answer = reject(answer, self._rejected(own, answer.field("error")))
+            matches, error = answer.field("matches"), answer.field("error")
+            if select:
+                matches = as_matches(matches)
             failed = exceeded_rows(exceeded, self.limits)
-            matches = self._add_planned_rows(xml.slice(start, end - start), matches, error, failed)
-            if self._transforming:
+            matches = self._add_planned_rows(own, matches, error, failed)
+            if select and self._transforming:
                 matches = self._cut_lists(matches)
-            errors = with_rejected(error, rejected, start)
-            yield _results(ids.slice(start, end - start), matches, errors, failed)
+            more = {name: answer.field(name) for name in ("text", "witness") if answer.type.get_field_index(name) >= 0}
+            yield _results(ids.slice(start, end - start), matches, error, failed, more)
             start = end
             if start >= len(xml):
                 return
@@ -697,11 +748,13 @@ class Engine:
         delta.apply(self, Path(path))
 
 
-def _results(ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRows) -> pa.RecordBatch:
+def _results(
+    ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRows, more: dict[str, pa.Array]
+) -> pa.RecordBatch:
     # A message that cannot be read fails no subscription.
     failed = {row: of_row for row, of_row in failed.items() if not error[row].is_valid}
-    columns = [ids, matches, error, failures_column(len(ids), failed)]
-    return pa.RecordBatch.from_arrays(columns, ["id", "matches", "error", "failures"])
+    columns = {"id": ids, "matches": matches, "error": error, "failures": failures_column(len(ids), failed), **more}
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def parse_transform_of(text: str, scope: Scope) -> Transform:

@@ -7,6 +7,7 @@ import pytest
 
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import message_batch
+from twigcast.spark.stages.validity import ReadTask
 
 ARRIVAL = 1_700_000_000_000_000
 HOUR = 3_600_000_000
@@ -21,7 +22,7 @@ def outcome(rule: str, xml: list[str], times: list[int | None] | None = None, **
         time=None if times is None else pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
         arrival=pa.repeat(pa.scalar(ARRIVAL), len(xml)).cast(pa.timestamp("us", tz="UTC")),
     )
-    [dated] = EventTime(rule, max_ahead=HOUR, **options)([batch])
+    [dated] = ReadTask(iter, EventTime(rule, max_ahead=HOUR, **options))([batch])
     assert "arrival" not in dated.schema.names
     codes = [error and error["code"] for error in dated.column("error").to_pylist()]
     return list(zip(dated.column("time").cast(pa.int64()).to_pylist(), codes, strict=True))

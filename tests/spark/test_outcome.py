@@ -12,14 +12,14 @@ from twigcast.engine import Engine, Subscription
 from twigcast.rows import ERROR, FAILURES, MATCHES
 from twigcast.spark.stages import match as match_stage
 from twigcast.spark.stages import outcome as outcome_stage
-from twigcast.spark.stages.outcome import outcomes
+from twigcast.spark.stages.outcome import Asked, outcomes
 
 
 def ask(engine: Engine, xml: list[Any], kind: pa.DataType | None = None) -> dict[int, Any]:
     """Message number -> subscription ids, or the code of its error."""
     batch = pa.RecordBatch.from_arrays([pa.array(range(len(xml))), pa.array(xml, kind or pa.binary())], ["id", "xml"])
     answer: dict[int, Any] = {}
-    for outcome in outcomes([batch], engine):
+    for outcome in outcomes([batch], Asked(engine)):
         for row in match_stage.match_rows(outcome, engine.ids):
             for message, subscription in zip(row["message"].to_pylist(), row["subscription"].to_pylist(), strict=True):
                 answer.setdefault(message, []).append(subscription)
@@ -59,7 +59,8 @@ def test_an_error_of_the_source_stands(engine: Engine) -> None:
     batch = pa.RecordBatch.from_arrays(
         [pa.array(["x", "y"]), pa.array([None, b"<a/>"]), pa.array([error, None], ERROR)], ["id", "xml", "error"]
     )
-    codes = [row["code"] for o in outcomes([batch], engine) if o.rejected for row in o.rejected.errors.to_pylist()]
+    rejected = [outcome.rejected for outcome in outcomes([batch], Asked(engine))]
+    codes = [row["code"] for one in rejected if one for row in one.errors.to_pylist()]
     assert codes == ["unreadable"]
 
 
@@ -68,7 +69,7 @@ class Fragile:
 
     ids = pa.array([7])
 
-    def match_batches(self, batch: pa.RecordBatch, max_matches: int) -> Iterator[pa.RecordBatch]:
+    def process_batches(self, batch: pa.RecordBatch, **options: Any) -> Iterator[pa.RecordBatch]:
         for start in range(0, batch.num_rows, 4):
             part = batch.slice(start, 4)
             if b"boom" in part.column("xml").to_pylist():
@@ -92,7 +93,7 @@ def test_many_matches_come_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) ->
     engine = Engine()
     engine.add_many(Subscription(number, "/a") for number in range(100))
     batch = pa.RecordBatch.from_arrays([pa.array(range(300)), pa.array([b"<a/>"] * 300)], ["id", "xml"])
-    found = list(outcomes([batch], engine))
+    found = list(outcomes([batch], Asked(engine)))
     assert len(found) > 20 and max(len(outcome.matches.flatten()) for outcome in found) < 3000
     rows = [row for outcome in found for row in match_stage.match_rows(outcome, engine.ids)]
     assert max(row.num_rows for row in rows) == 64

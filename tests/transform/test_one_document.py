@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from twigcast import _kernel
 from twigcast.broker import Broker
+from twigcast.cli import cli
 from twigcast.correlate.default import Seen
-from twigcast.engine import Engine, Failure, Subscription
+from twigcast.engine import Engine, Failure, Subscription, TextPath
+from twigcast.errors import QueryError
+from twigcast.schema import dtd_schema
 
 MESSAGE = b"<m><a x='1'>1</a><a>2</a></m>"
 
@@ -145,8 +151,67 @@ def test_what_was_seen_before_a_change_of_blocks_is_read_again() -> None:
     correlations = broker.correlations
     version, streams = correlations.asked_of("S")
     xml = b"<m><k>1</k></m>"
-    _, _, witness = broker.engine.process(xml, [], streams)
+    witness = broker.engine.process(xml, [], streams).witness
     broker.subscribe("S//m->v[.//k->k] FOLLOWED BY{k=l, 1000} S//n->w[.//k->l]", id="join")
     correlations.publish(xml, id=1, time=1, stream="S", seen=Seen(version, witness))
     found = correlations.publish(b"<n><k>1</k></n>", id=2, time=2, stream="S").results
     assert [one.subscription for one in found] == ["other", "join"]
+
+
+def test_a_message_is_valid_by_what_was_read() -> None:
+    """A schema that rejects takes what the kernel has read; a rejected message matches nothing."""
+    schema = dtd_schema(b"<!ELEMENT m (a*)><!ELEMENT a (#PCDATA)><!ATTLIST a x CDATA #IMPLIED>")
+    for select in (False, True):
+        engine = Engine(schema=schema, on_invalid="reject")
+        engine.add("//a[@x = 1]", id="filter")
+        engine.add("//*[count(a) = 2]", id="residual", result="nodes")
+        engine.add("<r>{ for $v in //a where $v = 2 return $v }</r>", id="transform")
+        xml = [MESSAGE, b"<m><b/><a x='1'>1</a></m>", b"<m", MESSAGE]
+        batch = pa.record_batch({"id": range(4), "xml": pa.array(xml, pa.binary())})
+        before = _kernel.documents_built()
+        answer = engine.select_batch(batch) if select else engine.match_batch(batch)
+        assert _kernel.documents_built() - before == 4
+        assert [len(found) for found in answer.column("matches").to_pylist()] == [3, 0, 0, 3]
+        codes = [error and error["code"] for error in answer.column("error").to_pylist()]
+        assert codes[0] is codes[3] is None and codes[1] == "invalid" and codes[2] not in (None, "invalid")
+
+
+def test_a_text_is_found_with_the_matches() -> None:
+    engine = mixed()
+    path = TextPath("//a/@y | //a[2] | //x:none", (("x", "urn:x"),))
+    xml = [MESSAGE, b"<m><a y='&lt;1'/></m>", b"<m/>", b"<m><a>1</a><a>2<b/><![CDATA[3]]>&#52;</a></m>", b"<m"]
+    batch = pa.record_batch({"id": range(5), "xml": pa.array(xml, pa.binary())})
+    for select in (False, True):
+        before = _kernel.documents_built()
+        (answer,) = engine.process_batches(batch, select=select, text=path)
+        assert _kernel.documents_built() - before == 5
+        assert answer.column("text").to_pylist() == [b"2", b"<1", None, b"234", None]
+        expected = engine.select_batch(batch) if select else engine.match_batch(batch)
+        assert answer.select(expected.schema.names).equals(expected)
+    assert engine.process(MESSAGE, [], None, path).text == b"2"
+    monkey = Engine()
+    with pytest.raises(QueryError, match="selects no node"):
+        monkey.process(MESSAGE, [], None, TextPath("count(//a)"))
+
+
+def test_match_over_streams_reads_a_message_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Filters, residuals, transforms, correlations, the time and the schema."""
+    (tmp_path / "m.dtd").write_text("<!ELEMENT m (k*)><!ATTLIST m t CDATA #REQUIRED><!ELEMENT k (#PCDATA)>")
+    (tmp_path / "q.txt").write_text(
+        "//k[. = 1]\n//k[count(../k) = 1]\n<r>{ for $k in /m/k return $k }</r>\n"
+        "S//m->x[.//k->k] FOLLOWED BY{k = l, 1 h} S//n->y[.//k->l]\n"
+    )
+    for number in range(3):
+        (tmp_path / f"{number}.xml").write_text(f'<m t="{9 - number}"><k>{number}</k></m>')
+    files = [str(tmp_path / f"{number}.xml") for number in range(3)]
+    options = ["--stream", "S", "--time", "/m/@t", "--schema", str(tmp_path / "m.dtd"), "--on-invalid", "reject"]
+    before = _kernel.documents_built()
+    with pytest.raises(SystemExit):
+        cli(["match", "-s", str(tmp_path / "q.txt"), *options, *files])
+    assert _kernel.documents_built() - before == 3
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(Path(one["message"]).name, one["subscription"]) for one in found] == [
+        *(("2.xml", number) for number in (2, 3)),
+        *(("1.xml", number) for number in (1, 2, 3)),
+        *(("0.xml", number) for number in (2, 3)),
+    ]

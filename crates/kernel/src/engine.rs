@@ -6,7 +6,7 @@
 //! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
-use crate::evaluate::{is_groups, Queries};
+use crate::evaluate::{is_groups, Queries, TextId, Texts};
 use crate::gates::{Behind, Gates, Users};
 use crate::join::{Blocks, Spec};
 use crate::names::{self, is_attribute, is_value, Names, Sym};
@@ -35,6 +35,8 @@ pub struct Engine {
     pub(crate) wanted: Wanted,
     /// What is left to ask, by full XPath, of messages that satisfy the patterns of some subscriptions.
     pub(crate) queries: Queries,
+    /// Paths to texts that are asked for beside the matches.
+    pub(crate) texts: Texts,
     /// The transforms, which share names and constants with the filters: both look at the same table of nodes.
     pub(crate) transforms: Set,
     /// The blocks of correlations, which share these, too.
@@ -119,6 +121,7 @@ impl Engine {
             store: Store::default(),
             wanted: Wanted::default(),
             queries: Queries::default(),
+            texts: Texts::default(),
             transforms: Set::default(),
             blocks: Blocks::default(),
             has_patterns: false,
@@ -398,6 +401,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Adds a path to a text that may be asked for of each message. It is given as a query is.
+    pub fn add_text(&mut self, words: &[u32], strings: &[&str]) -> Result<TextId, &'static str> {
+        self.texts.add(words, strings, &self.index.names)
+    }
+
+    /// Whether `add_text` has given this path.
+    pub fn has_text(&self, path: TextId) -> bool {
+        self.texts.has(path)
+    }
+
     /// From now on matches of the subscription come with what its query selects.
     pub fn want_query(&mut self, sub: u32, form: Form) -> Result<(), &'static str> {
         let query = self.queries.of(sub).filter(|query| self.queries.is_node_set(*query));
@@ -496,6 +509,11 @@ impl Engine {
         self.place_transform(number);
         self.acquire_gate(Behind::Transforms, number);
         Ok(())
+    }
+
+    /// The blocks of correlations.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     /// Adds a block of correlations under its number, which is none of a subscription.

@@ -1,7 +1,7 @@
 //! Matching many messages at once: see `shapes::pending`.
 
 use crate::engine::Engine;
-use crate::matcher::Matcher;
+use crate::matcher::{Beside, Matcher};
 use crate::shapes::store::dedup;
 use crate::xml::{Limits, XmlError};
 
@@ -31,12 +31,9 @@ impl<'a> Group<'a> {
         engine: &Engine,
         xml: &[u8],
         limits: &Limits,
+        beside: Beside<'_>,
     ) -> Result<(), XmlError> {
-        let read = if self.sorted {
-            matcher.read_sorted(engine, xml, limits, self.found)
-        } else {
-            matcher.read(engine, xml, limits, self.found)
-        };
+        let read = matcher.read_beside(engine, xml, limits, (self.sorted, beside), self.found);
         self.ends.push(self.found.len() as i32);
         matcher.table.scratch.pending.next_message();
         read

@@ -36,7 +36,7 @@ pub mod xml;
 pub use branches::{meet, Binding};
 pub use engine::{Engine, CACHE_BYTES};
 pub use group::Group;
-pub use matcher::{Matcher, Seen, Units};
+pub use matcher::{Beside, FirstText, Matcher, Seen, Units};
 pub use names::{Names, ANY};
 pub use paths::Step;
 pub use shapes::nodes::documents_built;

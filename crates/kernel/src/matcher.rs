@@ -2,7 +2,7 @@
 //! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
-use crate::evaluate::{self, Budget, Failed, IdAttribute, Tree};
+use crate::evaluate::{self, Budget, Failed, IdAttribute, TextId, Tree};
 use crate::gates::Behind;
 use crate::join::witness::{self, Witness};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
@@ -49,6 +49,7 @@ pub(crate) struct Table {
     collector: Collector,
     pub(crate) sorter: Sorter,
     evaluation: evaluate::Scratch,
+    texting: evaluate::Scratch,
     id_attributes: Vec<IdAttribute>,
     failed: Vec<Failed>,
 }
@@ -68,15 +69,28 @@ pub struct Seen<'a> {
     pub witness: &'a mut Witness,
 }
 
+/// A path of [`Engine::add_text`], and where goes the text of the first node that it selects, if there is one.
+pub struct FirstText<'a> {
+    pub path: TextId,
+    pub value: &'a mut Option<Vec<u8>>,
+}
+
+/// What is asked of a message beside its matches.
+#[derive(Default)]
+pub struct Beside<'a> {
+    pub seen: Option<Seen<'a>>,
+    pub text: Option<FirstText<'a>>,
+}
+
 /// What is asked of a message.
 struct Asking<'a> {
     deliver: Deliver<'a>,
-    seen: Option<Seen<'a>>,
+    beside: Beside<'a>,
 }
 
 impl<'a> From<Deliver<'a>> for Asking<'a> {
     fn from(deliver: Deliver<'a>) -> Asking<'a> {
-        Asking { deliver, seen: None }
+        Asking { deliver, beside: Beside::default() }
     }
 }
 
@@ -107,6 +121,19 @@ impl Matcher {
         self.run(engine, xml, limits, Deliver::Matches.into(), out)
     }
 
+    /// As `read_sorted` or `read`, and finds what else is asked of the message.
+    pub(crate) fn read_beside(
+        &mut self,
+        engine: &Engine,
+        xml: &[u8],
+        limits: &Limits,
+        (sorted, beside): (bool, Beside<'_>),
+        out: &mut Vec<u32>,
+    ) -> Result<(), XmlError> {
+        let deliver = if sorted { Deliver::Ascending } else { Deliver::Matches };
+        self.run(engine, xml, limits, Asking { deliver, beside }, out)
+    }
+
     /// Reads the message and finds out which paths it contains, without collecting the subscriptions.
     pub fn recognise(&mut self, engine: &Engine, xml: &[u8], limits: &Limits) -> Result<(), XmlError> {
         self.run(engine, xml, limits, Deliver::Nothing.into(), &mut vec![])
@@ -121,10 +148,10 @@ impl Matcher {
         out: &mut Vec<u32>,
         results: &mut Results,
     ) -> Result<(), XmlError> {
-        self.process(engine, xml, limits, out, Some(results), None)
+        self.process(engine, xml, limits, out, Some(results), Beside::default())
     }
 
-    /// As `read_sorted`, and as `select` where there is room for results; and finds what correlations see of the message.
+    /// As `read_sorted`, and as `select` where there is room for results; and finds what else is asked of the message.
     pub fn process(
         &mut self,
         engine: &Engine,
@@ -132,13 +159,13 @@ impl Matcher {
         limits: &Limits,
         out: &mut Vec<u32>,
         results: Option<&mut Results>,
-        seen: Option<Seen<'_>>,
+        beside: Beside<'_>,
     ) -> Result<(), XmlError> {
         let Some(results) = results else {
-            return self.run(engine, xml, limits, Asking { deliver: Deliver::Ascending, seen }, out);
+            return self.run(engine, xml, limits, Asking { deliver: Deliver::Ascending, beside }, out);
         };
         let matches = results.len();
-        let read = self.run(engine, xml, limits, Asking { deliver: Deliver::Results(results), seen }, out);
+        let read = self.run(engine, xml, limits, Asking { deliver: Deliver::Results(results), beside }, out);
         if read.is_err() {
             results.truncate(matches);
         }
@@ -151,7 +178,8 @@ impl Matcher {
             seen.witness.clear();
             return Ok(());
         }
-        self.run(engine, xml, limits, Asking { deliver: Deliver::Nothing, seen: Some(seen) }, &mut vec![])
+        let beside = Beside { seen: Some(seen), text: None };
+        self.run(engine, xml, limits, Asking { deliver: Deliver::Nothing, beside }, &mut vec![])
     }
 
     fn run(
@@ -223,7 +251,7 @@ trait Drive: Send {
 impl<P: PathMatcher> Drive for P {
     fn drive(&mut self, reading: Reading<'_>, units: Option<&mut Units>) -> Result<(), XmlError> {
         let Reading { engine, table, reader, xml, limits, asking, out } = reading;
-        let Asking { deliver, seen } = asking;
+        let Asking { deliver, beside: Beside { seen, text } } = asking;
         let paths = self;
         paths.sync(&engine.index);
         paths.begin(&engine.index);
@@ -235,20 +263,33 @@ impl<P: PathMatcher> Drive for P {
             seen.witness.clear();
             engine.blocks.read(seen.streams).then_some(seen)
         });
-        let numbered = results || transforms.is_some() || seen.is_some();
+        let numbered = results || transforms.is_some() || seen.is_some() || text.is_some();
         let attributes = engine.uses_attributes || numbered; // they count in the numbers of nodes
         table.transformer.begin();
+        macro_rules! sink {
+            ($table:literal) => {
+                MessageSink::<P, $table> {
+                    engine,
+                    table,
+                    paths,
+                    transforms,
+                    seen,
+                    text,
+                    limits,
+                    attributes,
+                    deliver,
+                    out,
+                }
+            };
+        }
         if let Some(units) = units {
-            let sink =
-                MessageSink::<P, true> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
+            let sink = sink!(true);
             units.read(sink, reader, xml)
         } else if engine.has_patterns || numbered {
-            let mut sink =
-                MessageSink::<P, true> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
+            let mut sink = sink!(true);
             reader.read(xml, limits, &mut sink)
         } else {
-            let mut sink =
-                MessageSink::<P, false> { engine, table, paths, transforms, seen, limits, attributes, deliver, out };
+            let mut sink = sink!(false);
             reader.read(xml, limits, &mut sink)
         }
     }
@@ -270,6 +311,7 @@ struct MessageSink<'a, P, const TABLE: bool> {
     transforms: Option<&'a Set>,
     /// If some block reads a stream of the message.
     seen: Option<Seen<'a>>,
+    text: Option<FirstText<'a>>,
     limits: &'a Limits,
     /// Attributes belong into the node table.
     attributes: bool,
@@ -383,6 +425,22 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         }
     }
 
+    /// Finds the text that is asked for. One that takes too much is as one that is not there.
+    #[inline(never)]
+    fn find_text(&mut self, src: &[u8]) {
+        let Engine { index, texts, .. } = self.engine;
+        let Table { nodes, value, texting, id_attributes, .. } = self.table;
+        let Some(FirstText { path, value: found }) = &mut self.text else { return };
+        nodes.link(index.names.bound());
+        let tree = Tree { src, nodes, names: &index.names, id_attributes };
+        texts.begin(&tree, texting);
+        let first = texts.first(*path, tree, Budget::of(self.limits), texting);
+        **found = first.map(|node| match nodes.recs[node as usize].sym {
+            COMMENT | INSTRUCTION => vec![], // theirs is no text of the message
+            _ => nodes.value(src, node, value).to_vec(),
+        });
+    }
+
     fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
@@ -477,6 +535,9 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
             return self.paths.deliver(index, self.out);
         }
         nodes.finish();
+        if self.text.is_some() {
+            self.find_text(src);
+        }
         let Table { items, candidates, changes, .. } = self.table;
         items.clear();
         self.paths.deliver(index, items);

@@ -8,15 +8,17 @@ use crate::pool::Pool;
 use crate::results;
 use crate::rows::{failures, table, Errors, Failure, Rows};
 use crate::xml::{error, limits_of, Error, GivenLimits};
+use arrow_array::builder::{BinaryBuilder, LargeBinaryBuilder};
 use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array, UInt8Array};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twigcast_kernel::evaluate::TextId;
 use twigcast_kernel::join::{Spec, Witness as SeenWitness};
 use twigcast_kernel::output::{Results, MOST_BYTES};
 use twigcast_kernel::shapes::Form;
@@ -28,6 +30,7 @@ use twigcast_kernel::Held;
 use twigcast_kernel::Matcher;
 use twigcast_kernel::Seen;
 use twigcast_kernel::Step;
+use twigcast_kernel::{Beside, FirstText};
 use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -54,8 +57,8 @@ type FailedRows = Vec<(usize, Vec<Failure>)>;
 /// The subscriptions that a message satisfies, what some of them get, those that failed, and why it cannot be read.
 type Answers<'py> = (Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>);
 
-/// As `Answers`, and what correlations see of the message.
-type Processed<'py> = (Vec<u32>, Bound<'py, PyDict>, Witness, Vec<Failure>, Option<Error>);
+/// As `Answers`, with what correlations see of the message and the text that is asked for.
+type Processed<'py> = (Vec<u32>, Bound<'py, PyDict>, Witness, Option<Bound<'py, PyBytes>>, Vec<Failure>, Option<Error>);
 
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
@@ -214,7 +217,7 @@ impl Engine {
         py.detach(|| self.write().add_selector(&program)).map_err(PyValueError::new_err)
     }
 
-    /// From now on `select_one` and `select_column` tell what a subscription selects: fragments, or the ids of nodes.
+    /// From now on `select_one` and `process` tell what a subscription selects: fragments, or the ids of nodes.
     fn want(
         &self,
         py: Python<'_>,
@@ -238,7 +241,13 @@ impl Engine {
         py.detach(|| self.write().add_query(number, &words, &strings)).map_err(PyValueError::new_err)
     }
 
-    /// From now on `select_one` and `select_column` tell what the query of a subscription selects.
+    /// A path to a text that `process` may be asked for: its words, and the strings in it.
+    fn add_text(&self, py: Python<'_>, words: Vec<u32>, strings: Vec<PyBackedStr>) -> PyResult<u32> {
+        let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
+        py.detach(|| self.write().add_text(&words, &strings)).map(|path| path.0).map_err(PyValueError::new_err)
+    }
+
+    /// From now on `select_one` and `process` tell what the query of a subscription selects.
     fn want_query(&self, py: Python<'_>, number: u32, fragments: bool) -> PyResult<()> {
         let form = if fragments { Form::Fragments } else { Form::Nodes };
         py.detach(|| self.write().want_query(number, form)).map_err(PyValueError::new_err)
@@ -275,7 +284,9 @@ impl Engine {
     }
 
     /// Adds a block of correlations: its stream; its program with the constants of its slots; the program of the paths to
-    /// its variables; and these, as places of their parents and columns.
+    /// its variables; and these, as places of their parents and columns. `keys` are those of the block and of its columns,
+    /// for witnesses that another process is to read.
+    #[pyo3(signature = (block, stream, program, constants, paths, parents, columns, keys=None))]
     #[allow(clippy::too_many_arguments)]
     fn add_block(
         &self,
@@ -287,6 +298,7 @@ impl Engine {
         paths: Vec<u32>,
         parents: Vec<u32>,
         columns: Vec<u32>,
+        keys: Option<(u64, Vec<u64>)>,
     ) -> PyResult<()> {
         let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
@@ -294,7 +306,8 @@ impl Engine {
             self.dirty.store(true, Ordering::Release);
             let row = numbered(constants, |text| kernel.string(text));
             let variables = variables(parents, columns);
-            kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables })
+            let keys = keys.as_ref().map(|(block, columns)| (*block, &columns[..]));
+            kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables, keys })
         })
         .map_err(PyValueError::new_err)
     }
@@ -395,8 +408,8 @@ impl Engine {
     }
 
     /// As `select_one` (or, without `selecting`, as `match_one`) in one reading with what correlations see of the message,
-    /// given the streams that it comes by.
-    #[pyo3(signature = (xml, streams, selecting, limits=None))]
+    /// given the streams that it comes by, and with the text at a path of `add_text`.
+    #[pyo3(signature = (xml, streams, selecting, limits=None, text=None))]
     fn process_one<'py>(
         &self,
         py: Python<'py>,
@@ -404,19 +417,24 @@ impl Engine {
         streams: Vec<u32>,
         selecting: bool,
         limits: Option<GivenLimits<'py>>,
+        text: Option<u32>,
     ) -> PyResult<Processed<'py>> {
         let limits = limits_of(limits)?;
+        let text = self.text_path(text)?;
         let (mut found, mut selected, mut witness) = (vec![], Results::default(), SeenWitness::default());
+        let mut value = None;
         let (read, failed) = py.detach(|| {
             self.with_matcher(|kernel, matcher| {
                 let results = selecting.then_some(&mut selected);
-                let seen = Seen { streams: &streams, witness: &mut witness };
-                let read = matcher.process(kernel, xml, &limits, &mut found, results, Some(seen));
+                let seen = Some(Seen { streams: &streams, witness: &mut witness });
+                let text = text.map(|path| FirstText { path, value: &mut value });
+                let read = matcher.process(kernel, xml, &limits, &mut found, results, Beside { seen, text });
                 (read, failures(matcher.failed()))
             })
         });
         let selected = if selecting { results::by_number(py, &found, &selected)? } else { PyDict::new(py) };
-        Ok((found, selected, Witness(witness), failed, read.err().map(error)))
+        let value = value.map(|text| PyBytes::new(py, &text));
+        Ok((found, selected, Witness(witness), value, failed, read.err().map(error)))
     }
 
     /// What correlations see of a message that comes by some streams; or why it cannot be read.
@@ -434,46 +452,30 @@ impl Engine {
         Ok((Witness(seen), read.err().map(error)))
     }
 
-    /// As `match_column`, in ascending order and with what each subscription gets: (matches: list<struct>, error).
-    #[pyo3(signature = (column, start, max_matches, max_bytes, limits=None))]
-    fn select_column(
-        &self,
-        py: Python<'_>,
-        column: &Bound<'_, PyAny>,
-        start: usize,
-        max_matches: usize,
-        max_bytes: usize,
-        limits: Option<GivenLimits<'_>>,
-    ) -> PyResult<(ArrowData, usize, FailedRows)> {
-        let limits = limits_of(limits)?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
-        let max_bytes = max_bytes.min(MOST_BYTES);
-        let (data, next, failed) = py.detach(|| {
-            let (mut found, mut selected) = (vec![], Results::default());
-            let mut offsets: Vec<i32> = vec![0];
-            let (mut errors, next) = self.each_row(&rows, start, |kernel, matcher, xml| {
-                let read = matcher.select(kernel, xml, &limits, &mut found, &mut selected);
-                offsets.push(found.len() as i32);
-                (read, found.len() < max_matches && selected.size() < max_bytes)
-            });
-            let failed = std::mem::take(&mut errors.failed);
-            (table(results::lists(found, offsets, selected), errors), next, failed)
-        });
-        Ok((export(data), next, failed))
+    /// A witness from its bytes, as `process` has them; None if the message has to be read again.
+    fn read_witness(&self, py: Python<'_>, bytes: &[u8]) -> Option<Witness> {
+        let mut witness = SeenWitness::default();
+        py.detach(|| self.read().blocks().read_witness(bytes, &mut witness)).then_some(Witness(witness))
     }
 
-    /// Matches the messages of a column from row `start` on, until there are `max_matches`. Answers a struct array
-    /// (matches: list<uint32>, error: struct), the first row not matched, and the subscriptions that failed. `order` is "ascending" or "any";
-    /// "none" recognises and delivers nothing, for benchmarks.
-    #[pyo3(signature = (column, start, max_matches, order, limits=None))]
-    fn match_column(
+    /// Reads the messages of a column from row `start` on, each once, until there are `max_matches` or, with `selecting`,
+    /// `max_bytes` of results. Answers the first row not read, the subscriptions that failed, and a struct array:
+    /// `matches` (list<uint32>, or structs with what each subscription gets); `error`; with `text`, a path of `add_text`,
+    /// the string value of its first node; and with `streams` the `witness` as bytes, null where correlations see nothing.
+    /// `order` is "ascending" or "any"; "none" recognises and delivers nothing, for benchmarks.
+    #[pyo3(signature = (column, start, max_matches, max_bytes=None, selecting=false, order="ascending", text=None, streams=None, limits=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn process(
         &self,
         py: Python<'_>,
         column: &Bound<'_, PyAny>,
         start: usize,
         max_matches: usize,
+        max_bytes: Option<usize>,
+        selecting: bool,
         order: &str,
+        text: Option<u32>,
+        streams: Option<Vec<u32>>,
         limits: Option<GivenLimits<'_>>,
     ) -> PyResult<(ArrowData, usize, FailedRows)> {
         let limits = limits_of(limits)?;
@@ -485,7 +487,18 @@ impl Engine {
         };
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let (data, next, failed) = py.detach(|| self.match_rows(&rows, start, max_matches, order, &limits));
+        let max_bytes = max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
+        let text = self.text_path(text)?;
+        let most = Most { matches: max_matches, bytes: max_bytes };
+        let (data, next, failed) = py.detach(|| {
+            let mut beside = Columns::new(text, streams);
+            let (matches, mut errors, next) = match selecting {
+                true => self.select_rows(&rows, start, most, &limits, &mut beside),
+                false => self.match_rows(&rows, start, most, order, &limits, &mut beside),
+            };
+            let failed = std::mem::take(&mut errors.failed);
+            (table(matches, errors, beside.finish()), next, failed)
+        });
         Ok((export(data), next, failed))
     }
 
@@ -523,6 +536,61 @@ unsafe impl Held for Bytes {
     }
 }
 
+/// How much `process` answers at once, roughly.
+#[derive(Clone, Copy)]
+struct Most {
+    matches: usize,
+    bytes: usize,
+}
+
+/// What is asked of messages beside their matches, as columns.
+struct Columns {
+    text: Option<(TextId, BinaryBuilder)>,
+    witness: Option<(Vec<u32>, SeenWitness, LargeBinaryBuilder)>,
+    value: Option<Vec<u8>>,
+    bytes: Vec<u8>,
+}
+
+impl Columns {
+    fn new(text: Option<TextId>, streams: Option<Vec<u32>>) -> Columns {
+        let text = text.map(|path| (path, BinaryBuilder::new()));
+        let witness = streams.map(|streams| (streams, SeenWitness::default(), LargeBinaryBuilder::new()));
+        Columns { text, witness, value: None, bytes: vec![] }
+    }
+
+    /// Calls `read` for a message, and appends what it finds.
+    fn read(&mut self, kernel: &Kernel, read: impl FnOnce(Beside<'_>) -> Result<(), XmlError>) -> Result<(), XmlError> {
+        let Columns { text, witness, value, bytes } = self;
+        *value = None;
+        let text_of = text.as_ref().map(|(path, _)| FirstText { path: *path, value });
+        let seen = witness.as_mut().map(|(streams, witness, _)| Seen { streams, witness });
+        let done = read(Beside { seen, text: text_of });
+        let good = done.is_ok();
+        if let Some((_, column)) = text {
+            column.append_option(value.as_deref().filter(|_| good));
+        }
+        if let Some((_, witness, column)) = witness {
+            bytes.clear();
+            if good && !witness.is_empty() {
+                kernel.blocks().write(witness, bytes);
+            }
+            column.append_option(Some(&bytes[..]).filter(|bytes| !bytes.is_empty()));
+        }
+        done
+    }
+
+    fn finish(self) -> Vec<(&'static str, ArrayRef)> {
+        let mut columns: Vec<(&'static str, ArrayRef)> = vec![];
+        if let Some((_, mut column)) = self.text {
+            columns.push(("text", Arc::new(column.finish())));
+        }
+        if let Some((_, _, mut column)) = self.witness {
+            columns.push(("witness", Arc::new(column.finish())));
+        }
+        columns
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Ascending,
@@ -543,6 +611,13 @@ impl Engine {
 
     fn idle(&self) -> MutexGuard<'_, Vec<Matcher>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn text_path(&self, path: Option<u32>) -> PyResult<Option<TextId>> {
+        match path.map(TextId) {
+            Some(path) if !self.read().has_text(path) => Err(PyKeyError::new_err("no such path")),
+            path => Ok(path),
+        }
     }
 
     pub(crate) fn with_matcher<T>(&self, f: impl FnOnce(&Kernel, &mut Matcher) -> T) -> T {
@@ -579,28 +654,49 @@ impl Engine {
         witness.check()
     }
 
+    fn select_rows(
+        &self,
+        rows: &Rows<'_>,
+        start: usize,
+        most: Most,
+        limits: &Limits,
+        beside: &mut Columns,
+    ) -> (ListArray, Errors, usize) {
+        let (mut found, mut selected) = (vec![], Results::default());
+        let mut offsets: Vec<i32> = vec![0];
+        let (errors, next) = self.each_row(rows, start, |kernel, matcher, xml| {
+            let read = beside
+                .read(kernel, |beside| matcher.process(kernel, xml, limits, &mut found, Some(&mut selected), beside));
+            offsets.push(found.len() as i32);
+            (read, found.len() < most.matches && selected.size() < most.bytes)
+        });
+        (results::lists(found, offsets, selected), errors, next)
+    }
+
     fn match_rows(
         &self,
         rows: &Rows<'_>,
         start: usize,
-        max_matches: usize,
+        most: Most,
         order: Order,
         limits: &Limits,
-    ) -> (ArrayRef, usize, FailedRows) {
+        beside: &mut Columns,
+    ) -> (ListArray, Errors, usize) {
         let mut found = self.pool.take();
         let mut offsets: Vec<i32> = vec![0];
-        let (mut errors, next) = match order {
+        let (errors, next) = match order {
             Order::None => self.each_row(rows, start, |kernel, matcher, xml| {
                 offsets.push(0);
                 (matcher.recognise(kernel, xml, limits), true)
             }),
-            _ => self.each_group(rows, start, max_matches, limits, order == Order::Ascending, &mut found, &mut offsets),
+            _ => {
+                let sorted = order == Order::Ascending;
+                self.each_group(rows, start, most.matches, limits, sorted, (&mut found, &mut offsets), beside)
+            }
         };
         let item = Arc::new(Field::new("item", DataType::UInt32, false));
         let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
-        let matches = ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None);
-        let failed = std::mem::take(&mut errors.failed);
-        (table(matches, errors), next, failed)
+        (ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None), errors, next)
     }
 
     /// As `each_row`, for the matches of messages alone.
@@ -612,8 +708,8 @@ impl Engine {
         max_matches: usize,
         limits: &Limits,
         sorted: bool,
-        found: &mut Vec<u32>,
-        offsets: &mut Vec<i32>,
+        (found, offsets): (&mut Vec<u32>, &mut Vec<i32>),
+        beside: &mut Columns,
     ) -> (Errors, usize) {
         let mut errors = Errors::default();
         let mut row = start;
@@ -622,7 +718,7 @@ impl Engine {
                 let mut group = Group::begin(matcher, found, offsets, sorted);
                 loop {
                     let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    let read = group.read(matcher, kernel, xml, limits);
+                    let read = beside.read(kernel, |beside| group.read(matcher, kernel, xml, limits, beside));
                     errors.fail(matcher.failed());
                     errors.push(read.err());
                     row += 1;

@@ -25,6 +25,7 @@ use twigcast_kernel::join::{Results, Time, Variable, Witness as Seen};
 use twigcast_kernel::output::{Cut as WhyCut, Results as Selected};
 use twigcast_kernel::shapes::Op;
 use twigcast_kernel::xml::{Limits, XmlError};
+use twigcast_kernel::Beside;
 use twigcast_kernel::Seen as SeenBy;
 
 #[pyclass(frozen, module = "twigcast._kernel")]
@@ -223,7 +224,16 @@ impl Correlator {
                     numbers.clear();
                     let results = selecting.then_some(&mut selected);
                     let seen = SeenBy { streams: &streams, witness: &mut witness };
-                    refused = matcher.process(engine, &xml[row], &limits, &mut numbers, results, Some(seen)).err();
+                    refused = matcher
+                        .process(
+                            engine,
+                            &xml[row],
+                            &limits,
+                            &mut numbers,
+                            results,
+                            Beside { seen: Some(seen), text: None },
+                        )
+                        .err();
                     if refused.is_some() {
                         break;
                     }
@@ -260,7 +270,9 @@ impl Correlator {
     /// Reads messages with an engine and pushes them, as columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
     /// after the row with which there are `most` results. Answers a struct array (late, error), a struct array of results
     /// (row, messages, nodes, subscribers, payloads), what these name, and (row, subscriber, reason) of those that do not get all of theirs. Rows are counted from the first one that is pushed.
-    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX))]
+    /// Messages with a witness, as `Engine.process` has it, are not read, nor are those that are null: correlations see
+    /// nothing in them.
+    #[pyo3(signature = (engine, streams, routes, times, labels, xml, limits=None, start=0, most=usize::MAX, witnesses=None))]
     #[allow(clippy::too_many_arguments)]
     fn push_column(
         &self,
@@ -274,17 +286,30 @@ impl Correlator {
         limits: Option<GivenLimits<'_>>,
         start: usize,
         most: usize,
+        witnesses: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PushedColumn> {
         let limits = limits_of(limits)?;
         let columns = Columns::new(routes, times, labels, xml)?;
+        let witnesses = witnesses.map(import).transpose()?;
+        let witnesses = witnesses.as_ref().map(Rows::new).transpose()?;
+        if witnesses.as_ref().is_some_and(|w| w.len() != columns.xml.len()) {
+            return Err(PyValueError::new_err("each message has a witness or null"));
+        }
         py.detach(|| {
             let mut kernel = self.lock();
             let (mut out, mut errors, mut late, mut row_of) = (Results::default(), Errors::default(), vec![], vec![]);
             let (mut cuts, mut seen) = (vec![], Seen::default());
             columns.each(&streams, start, |row, streams, input| {
-                let done = match kernel.is_late(input.time) {
-                    true => Ok(()),
-                    false => engine.witness(streams, input.xml, &limits, &mut seen),
+                let known = witnesses.as_ref().and_then(|all| all.get(row));
+                let done = if kernel.is_late(input.time) {
+                    Ok(())
+                } else if columns.xml.is_null(row) && known.is_none() {
+                    seen.clear();
+                    Ok(())
+                } else if known.is_some_and(|bytes| engine.read().blocks().read_witness(bytes, &mut seen)) {
+                    seen.check()
+                } else {
+                    engine.witness(streams, input.xml, &limits, &mut seen)
                 };
                 let done = done.map(|()| kernel.push(input, &seen, &limits, &mut out));
                 late.push(!done.as_ref().copied().unwrap_or(true));

@@ -130,12 +130,11 @@ impl Errors {
     }
 }
 
-pub(crate) fn table(matches: ListArray, errors: Errors) -> ArrayRef {
-    let error = errors.finish();
-    let fields: Fields = vec![
-        Field::new("matches", matches.data_type().clone(), false),
-        Field::new("error", error.data_type().clone(), true),
-    ]
-    .into();
-    Arc::new(StructArray::new(fields, vec![Arc::new(matches), error], None))
+/// The answer to a column of messages, with further columns.
+pub(crate) fn table(matches: ListArray, errors: Errors, more: Vec<(&str, ArrayRef)>) -> ArrayRef {
+    let mut columns: Vec<(&str, ArrayRef, bool)> =
+        vec![("matches", Arc::new(matches), false), ("error", errors.finish(), true)];
+    columns.extend(more.into_iter().map(|(name, column)| (name, column, true)));
+    let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
+    Arc::new(StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None))
 }

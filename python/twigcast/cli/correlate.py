@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,8 @@ from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
 from twigcast.units import SECOND, parse_time, to_datetime
 
 if TYPE_CHECKING:
-    from twigcast.broker import Broker, Failure
+    from twigcast.broker import Broker, Failure, Read
+    from twigcast.engine import TextPath
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,39 +125,38 @@ class _Timed:
     stream: str
     time: int
     message: Message
+    read: Read | None = None
+    """What was found in the message when it was read for its time."""
 
 
 class _Clock:
-    """Reads the times of messages."""
+    """Reads the times of messages, and what the broker finds in them in the same go."""
 
     def __init__(self, path: str | None, broker: Broker) -> None:
-        self._path = path
         self._count = 0
+        self._broker = broker
+        self._path: TextPath | None = None
         if path is not None:
-            # the limits of results are for what is printed; of the time only the first node counts
-            from twigcast.engine import Engine
+            from twigcast.engine import TextPath
 
-            limits = replace(broker.engine.limits.with_all_results(), max_result_nodes=1)
-            self._engine = Engine(namespaces=broker.engine.namespaces, limits=limits)
+            self._path = TextPath(path, tuple(broker.engine.namespaces.items()))
             try:
-                self._engine.add(path, id="time", result="fragments")
+                self._path.expression  # noqa: B018 - raises if it is none
             except QueryError as error:
                 error.hint = error.hint or "--time is a path, such as '/*/@t'"
                 raise
 
-    def read(self, message: Message) -> int | str:
-        """Microseconds, or why there are none. Raises MessageError."""
+    def read(self, message: Message, stream: str) -> _Timed | str:
+        """Return the message with its time, or why it has none. Raises MessageError."""
         self._count += 1
         if self._path is None:
-            return self._count * SECOND
-        from twigcast.transform.nodes import text_of
-
-        found = self._engine.select(message.data)
-        if not found or not found[0].fragments:
-            return f"there is nothing at {self._path}"
-        text = text_of(found[0].fragments[0])
+            return _Timed(stream, self._count * SECOND, message)
+        read = self._broker.read(message.data, stream, self._path)
+        if read.text is None:
+            return f"there is nothing at {self._path.query}"
+        text = read.text.decode()
         time = parse_time(text)
-        return f"{text[:100]!r} is not a time" if time is None else time
+        return f"{text[:100]!r} is not a time" if time is None else _Timed(stream, time, message, read)
 
 
 def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
@@ -177,8 +177,9 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
             name = one.message.name
             failures: list[Failure] = []
             try:
+                time = to_datetime(one.time)
                 found = broker.publish(
-                    one.message.data, id=name, time=to_datetime(one.time), stream=one.stream, failures=failures
+                    one.message.data, id=name, time=time, stream=one.stream, failures=failures, read=one.read
                 )
             except MessageError as error:
                 report.say(f"{printable(name)}:{error}")
@@ -207,11 +208,11 @@ def _read(streams: Streams, clock: _Clock, most: int, report: Report) -> Iterato
                 report.unreadable([message])
                 continue
             try:
-                time = clock.read(message)
+                timed = clock.read(message, stream)
             except MessageError as error:
                 report.say(f"{printable(message.name)}:{error}")
                 continue
-            if isinstance(time, str):
-                report.say(f"{printable(message.name)}: no-time: {time}")
+            if isinstance(timed, str):
+                report.say(f"{printable(message.name)}: no-time: {timed}")
             else:
-                yield _Timed(stream, time, message)
+                yield timed

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import accumulate, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
 from twigcast.constructor import Element
-from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of
+from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
 from twigcast.correlate.output import pieces
 from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
@@ -100,8 +101,10 @@ class Blocks:
     That is the kernel of ``engine``, which reads a message once for all kinds of subscriptions, or one of their own.
     """
 
-    def __init__(self, engine: Engine | None = None) -> None:
+    def __init__(self, engine: Engine | None = None, *, portable: bool = False) -> None:
+        """With ``portable``, what one process sees of messages can be read by another (``push_many``)."""
         self._engine = engine
+        self._portable = portable
         self._own = _kernel.Engine() if engine is None else None
         self._lock = RLock() if engine is None else engine.attach(self._enter)
         self.version = 0
@@ -116,6 +119,8 @@ class Blocks:
         self._streams: dict[str, int] = {}
         # a column is a path from the document, in a stream
         self._columns: dict[tuple[int, Twig], int] = {}
+        # of what is portable: the keys of a block and of its columns
+        self._keys: dict[tuple[BlockShape, Constants], tuple[int, list[int]]] = {}
         self._joined: set[int] = set()
         self._routes: dict[tuple[str, bool], int] = {}
 
@@ -138,7 +143,11 @@ class Blocks:
             shape = BlockShape(ordered, stream, columns, code)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[block] = self._shapes.setdefault(shape.key, shape), code.constants, places
+            shape = self._shapes.setdefault(shape.key, shape)
+            if self._portable:
+                paths = [_digest(f"{ordered.stream} {path}") for path in paths_of(ordered)]
+                self._keys[shape, tuple(code.constants)] = _digest(text_of(ordered)), paths
+            self._known[block] = shape, code.constants, places
             return self._known[block]
 
     def add(self, shape: BlockShape, constants: Constants, window: _kernel.Correlator) -> int:
@@ -156,7 +165,8 @@ class Blocks:
 
     def _put(self, number: int, shape: BlockShape, constants: Constants, kernel: _kernel.Engine) -> None:
         code, parents = shape.code, shape.sample.parents
-        kernel.add_block(number, shape.stream, code.program, list(constants), code.paths, parents, shape.columns)
+        keys = self._keys[shape, constants] if self._portable else None
+        kernel.add_block(number, shape.stream, code.program, list(constants), code.paths, parents, shape.columns, keys)
 
     def _enter(self, kernel: _kernel.Engine) -> None:
         """Put all blocks into a kernel that takes the place of the engine's."""
@@ -243,10 +253,11 @@ class Default:
         max_bytes: int = MAX_BYTES,
         limits: Limits | None = None,
         engine: Engine | None = None,
+        portable: bool = False,
     ) -> None:
         self.kernel = _kernel.Correlator()
         self.kernel.configure(lateness, max_bytes)
-        self.blocks = Blocks(engine)
+        self.blocks = Blocks(engine, portable=portable)
         limits = limits or Limits()
         self._limits = _kernel.Limits(limits.of_kernel())
         self._most = limits.max_message_results
@@ -322,16 +333,23 @@ class Default:
         return seen.version != self.blocks.version
 
     def push_many(
-        self, streams: list[str], times: list[int], labels: list[bytes], xml: list[bytes]
+        self,
+        streams: list[str],
+        times: list[int],
+        labels: list[bytes],
+        xml: Sequence[bytes | None],
+        witnesses: Sequence[bytes | None] | None = None,
     ) -> Iterator[tuple[int, bool, list[Found], list[Cut], MessageError | None]]:
         """Do as ``push`` for messages that nobody derived, in order: yield (place, in time, found, cuts, refusal) of
-        those of which there is something to tell. Results of as many messages are held as one message may have."""
+        those of which there is something to tell. Results of as many messages are held as one message may have.
+        ``witnesses`` are what ``Engine.process_batches`` has found; nothing is read of messages then."""
         by_route, routes = self.columns(streams, [False] * len(streams))
         columns = pa.array(times, pa.int64()), pa.array(labels, pa.binary()), pa.array(xml, pa.large_binary())
+        found_before = None if witnesses is None else pa.array(witnesses, pa.large_binary())
         start = 0
         while start < len(xml):
             pushed = self.kernel.push_column(
-                self.blocks.kernel, by_route, routes, *columns, self._limits, start, self._most
+                self.blocks.kernel, by_route, routes, *columns, self._limits, start, self._most, found_before
             )
             rows, found = map(pa.array, pushed[:2])
             for row, in_time, results, cuts, refusal in _rows(rows, found, *pushed[2:]):
@@ -396,6 +414,11 @@ class Default:
         routes = [self.blocks.route(name, flag) for name, flag in zip(streams, derived, strict=True)]
         by_route = [self.blocks.streams(name, flag) for name, flag in self.blocks.routes]
         return by_route, pa.array(routes, pa.uint32())
+
+
+def _digest(text: str) -> int:
+    """Return a number that is the same in every process."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Found]:

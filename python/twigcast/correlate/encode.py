@@ -42,6 +42,11 @@ def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
     return Block(block.stream, tuple(variables), number[block.root]), tuple(number[old] for old in sorted(number))
 
 
+def text_of(block: Block) -> str:
+    """Return a text that tells blocks in order apart, in every process alike: not by the names of their variables."""
+    return repr((block.stream, [(one.parent, _twig(block, at)) for at, one in enumerate(block.variables)]))
+
+
 def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
     """Raises NotEncodable where the kernel has no word for a step."""
     whole = [Twig()] * len(block.variables)

@@ -93,7 +93,8 @@ class Correlations:
 
     ``lateness`` is how much older than the newest message one may be; by default as much as the longest window.
     ``max_bytes`` bounds what is kept of messages: beyond it the oldest go before their time, with a warning.
-    With an ``engine``, its kernel reads the messages for correlations, too: see ``asked_of``.
+    With an ``engine``, its kernel reads the messages for correlations, too: see ``asked_of``. With ``portable``,
+    messages may come with what another process has seen of them.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Correlations:
         max_bytes: int = MAX_BYTES,
         limits: Limits | None = None,
         engine: Engine | None = None,
+        portable: bool = False,
     ) -> None:
         if lateness is not None and lateness < 0:
             raise OptionError("bad-lateness", "lateness must not be negative")
@@ -115,6 +117,7 @@ class Correlations:
         self.limits = limits or Limits()
         self.max_bytes = max_bytes
         self._engine = engine
+        self._portable = portable
         self.backend = self._make_backend(lateness)
         self.on_eviction: Callable[[int, SubscriptionId | None, int], None] = warn_of_eviction
         """Called with how many messages were forgotten, who has the longest window, and ``max_bytes``."""
@@ -128,7 +131,8 @@ class Correlations:
         refuse_if_forked_in_use(self, "_lock")
 
     def _make_backend(self, lateness: int | None) -> Backend:
-        return Default(lateness=lateness, max_bytes=self.max_bytes, limits=self.limits, engine=self._engine)
+        options: dict[str, Any] = {"engine": self._engine, "portable": self._portable}
+        return Default(lateness=lateness, max_bytes=self.max_bytes, limits=self.limits, **options)
 
     def __len__(self) -> int:
         return len(self._of)
@@ -231,14 +235,18 @@ class Correlations:
         return Outcome(results.finish(), derived, not taken, failures + results.failures)
 
     def publish_all(
-        self, messages: Sequence[tuple[bytes, MessageId, int, str]]
+        self,
+        messages: Sequence[tuple[bytes | None, MessageId, int, str]],
+        witnesses: Sequence[bytes | None] | None = None,
     ) -> Iterator[tuple[int, Outcome | TwigcastError]]:
         """As ``publish`` for (XML, id, time, stream) one after another: what came of those of which something did, by
-        their places. Quicker, unless correlations read what others publish."""
+        their places. Quicker, unless correlations read what others publish. ``witnesses`` are what a portable
+        ``Engine.process_batches`` has found in them; where that is nothing, there need be no XML."""
         if self._published or not isinstance(self.backend, Default):
             for place, (xml, id, time, stream) in enumerate(messages):
+                seen = None if witnesses is None else self._seen(witnesses[place])
                 try:
-                    outcome = self.publish(xml, id=id, time=time, stream=stream)
+                    outcome = self.publish(xml or b"", id=id, time=time, stream=stream, seen=seen)
                 except TwigcastError as error:
                     yield place, error
                     continue
@@ -252,7 +260,8 @@ class Correlations:
                 streams = [self._stream(stream) for _, _, _, stream in some]
             labels = [label_of(id, time) for _, id, time, _ in some]
             times, texts = [time for _, _, time, _ in some], [xml for xml, _, _, _ in some]
-            pushed = self.backend.push_many(streams, times, labels, texts)
+            own = None if witnesses is None else witnesses[start : start + AT_ONCE]
+            pushed = self.backend.push_many(streams, times, labels, texts, own)
             while True:
                 # what has been made is handed on, so that no more is held than one message may have
                 with self._lock:
@@ -264,6 +273,14 @@ class Correlations:
                     results = Results(some[place][1], self.limits, sources)
                     results.add(found, cuts, self._ids, self._of)
                 yield start + place, refusal or Outcome(results.finish(), [], not taken, results.failures)
+
+    def _seen(self, witness: bytes | None) -> Seen | None:
+        """Return what another process has seen of a message; None if it has to be read again."""
+        if not isinstance(self.backend, Default):
+            return None
+        blocks = self.backend.blocks
+        found = _kernel.Witness() if witness is None else blocks.kernel.read_witness(witness)
+        return None if found is None else Seen(blocks.version, found)
 
     @property
     def publishes_many(self) -> bool:

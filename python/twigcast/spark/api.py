@@ -44,9 +44,9 @@ def read(
         stream = stream_of(stream)
     limits = limits or Limits()
     source = source_of(spark, stream, limits, None if state is None else Path(state))
-    time = event_time_of(stream, limits)
+    time = event_time_of(stream)
     time.check()
-    return source.frame.mapInArrow(ReadTask(source.load, time), MESSAGES_SQL)
+    return source.frame.mapInArrow(ReadTask(source.load, time, limits), MESSAGES_SQL)
 
 
 def stream_of(values: Mapping[str, Any]) -> config.AnyStream:

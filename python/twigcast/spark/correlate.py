@@ -50,6 +50,7 @@ def correlate(
     id: str = "message",
     time: str = "time",
     xml: str = "xml",
+    witness: str | None = None,
     buckets: int = 1,
     lateness: float | str | None = None,
     max_state_bytes: int | str = MAX_BYTES,
@@ -61,7 +62,9 @@ def correlate(
 
     ``messages`` is a streaming DataFrame or a static one. ``stream`` names the column that has the stream of a message
     (or is a column itself; none: they are on the one stream that queries name), ``time`` a timestamp or whole
-    microseconds. ``lateness`` is how much older than the newest message one may be, as `Broker` takes it: seconds, or a
+    microseconds. ``witness`` names the column with what ``twigcast.spark.stages.seeing`` has found in messages for the
+    same subscriptions: they are not read again. ``lateness`` is how much older than the newest message one may be, as
+    `Broker` takes it: seconds, or a
     text such as ``"5 min"``; by default as much as the longest window. The queries are spread over ``buckets``, which
     all see every message: one is quickest, unless they are too many for the memory of a worker.
     (``spark.sql.shuffle.partitions`` should be no more than that when the query is started: to a task without a bucket,
@@ -93,14 +96,21 @@ def correlate(
     else:
         late = duration_option("lateness", lateness, ENDLESS)
     most = size_option("max_state_bytes", max_state_bytes)
-    task = Buckets(_shipped(spark, by_bucket, folder), late, most, limits or Limits(), used[0])
+    shipped = _shipped(spark, by_bucket, folder)
+    task = Buckets(shipped, late, most, limits or Limits(), used[0], seen=witness is not None)
     name = f.lit("") if stream is None else f.col(stream) if isinstance(stream, str) else stream
     when = f.col(time)
     if isinstance(messages.schema[time].dataType, TimestampType):
         when = f.unix_micros(when)
     rows = messages.select(
-        name.alias("stream"), f.col(id).cast("string").alias("message"), when.alias("time"), f.col(xml).alias("xml")
-    ).where("xml is not null and time is not null")
+        name.alias("stream"),
+        f.col(id).cast("string").alias("message"),
+        when.alias("time"),
+        f.col(xml).alias("xml"),
+        (f.lit(None).cast("binary") if witness is None else f.col(witness)).alias("witness"),
+    ).where("time is not null")
+    if witness is None:
+        rows = rows.where("xml is not null")
     rows = rows.withColumn("bucket", f.explode(f.array(*(f.lit(number) for number in used))))
     grouped = rows.groupBy("bucket")
     if messages.isStreaming:

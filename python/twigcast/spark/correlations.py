@@ -1,9 +1,10 @@
 """The correlations of a pipeline: one query of Spark over the messages of all streams, into a log of its own.
 
 The query reads the streams a second time, at its own pace and with its own checkpoint, so that filters never wait for
-it. When the correlations of the store change, the query is stopped between two micro-batches and started again with the
-new set. The state says since which micro-batch each correlation has been there. While the store has no correlations
-there is no query, and the next one begins where the streams are then (``beginning.py``).
+it. Its workers find what correlations see of a message when they read it (``stages/seeing.py``), and the stage with the
+state takes that. When the correlations of the store change, the query is stopped between two micro-batches and started
+again with the new set. The state says since which micro-batch each correlation has been there. While the store has no
+correlations there is no query, and the next one begins where the streams are then (``beginning.py``).
 
 A micro-batch is committed twice: to the delivery log, and then by Spark. A crash in between leaves a batch that the log
 has and Spark has not. The next run repeats it for the sake of its state, with the set of correlations that it had the
@@ -36,15 +37,16 @@ from twigcast.spark.beginning import (
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
 from twigcast.spark.paths import local_uri
+from twigcast.spark.serve import files_of
 from twigcast.spark.sources import event_time_of, listing_options, local_folder, source_of
 from twigcast.spark.sources.directory import check_inbox
 from twigcast.spark.sources.listing import Listing
-from twigcast.spark.sources.messages import MESSAGES_SQL
 from twigcast.spark.sources.spark_log import take_over_source
 from twigcast.spark.stages.correlate import EVICTED
 from twigcast.spark.stages.deliver import DeliverFound
-from twigcast.spark.stages.standing import Standing
-from twigcast.spark.stages.validity import ReadTask, Validity
+from twigcast.spark.stages.seeing import Seeing
+from twigcast.spark.stages.standing import Ready, Shipped, Standing
+from twigcast.spark.stages.validity import SEEN_SQL, Reading, SeeTask, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -235,9 +237,12 @@ class CorrelationRun:
 
         from twigcast.spark.correlate import correlate
 
+        standing, folder = list(standing), self._query_folder()
+        ready = [Ready(one.id, one.digest, one.parsed()) for one in standing]
+        shipped = Shipped.write(folder, [ready], files_of(self.run.spark.sparkContext))
         every: DataFrame | None = None
         for name, stream in self.run.settings.streams.items():
-            some = self._messages(name, stream).withColumn("stream", f.lit(name))
+            some = self._messages(name, stream, shipped).withColumn("stream", f.lit(name))
             every = some if every is None else every.unionByName(some)
         assert every is not None
         own = self.run.settings.correlations
@@ -245,11 +250,12 @@ class CorrelationRun:
             every.where("error is null"),
             standing,
             stream="stream",
+            witness="witness",
             lateness=own.lateness,
             max_state_bytes=own.max_state,
             limits=self.run.settings.limits.limits(),
             everything=True,
-            folder=self._query_folder(),
+            folder=folder,
         )
 
     def _query_folder(self) -> Path:
@@ -320,8 +326,8 @@ class CorrelationRun:
         while self._listings:
             self._listings.popitem()[1].close()
 
-    def _messages(self, name: str, stream: config.AnyStream) -> DataFrame:
-        """Return the messages of a stream; those that its schema rejects have an error."""
+    def _messages(self, name: str, stream: config.AnyStream, correlations: Shipped) -> DataFrame:
+        """Return the messages of a stream, with what correlations see of them; those that it refuses have an error."""
         limits = self.run.settings.limits.limits()
         place = self._beginning.streams.get(name, Place(0))
         table = isinstance(stream, config.Table)
@@ -333,8 +339,8 @@ class CorrelationRun:
             starting=place.kafka_offsets() if isinstance(stream, config.Kafka) else None,
             without=place.table_files(self.run.settings.state.checkpoints / name) if table else (),
         )
-        read = ReadTask(source.load, event_time_of(stream, limits), self._validity[name])
-        return source.frame.mapInArrow(read, MESSAGES_SQL)
+        reading = Reading(source.load, event_time_of(stream), self._validity[name])
+        return source.frame.mapInArrow(SeeTask(reading, Seeing(correlations, name), limits), SEEN_SQL)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:

@@ -97,7 +97,7 @@ def check(settings: config.Pipeline) -> None:
     """What can be found wrong without starting anything: folders, paths, record names."""
     for name, stream in settings.streams.items():
         try:
-            event_time_of(stream, settings.limits.limits()).check()
+            event_time_of(stream).check()
             if stream.publisher is not None:
                 Validity((str(settings.publishers[stream.publisher].schema_file),)).check()
             if isinstance(stream, config.Directory):
@@ -252,7 +252,7 @@ class Run:
         if settings.archive is not None:
             archive = Archive.of(settings.archive.path, name, self.runner.outbox.state)
             archive.open()
-        time = event_time_of(stream, limits)
+        time = event_time_of(stream)
         if isinstance(stream, config.Directory):
             load, listing = load_of(stream, limits), self.listings[name]
             return FolderRun(self, name, load, time, log, archive, listing, stream.after, stream.move_to)
@@ -302,7 +302,7 @@ class Run:
             listing = self._open_listing(log, checkpoint, folder.resolve(), max_files=REDRIVE_FILES)
             limits = self.settings.limits.limits()
             load = LoadFiles(str(listing.root), max_bytes=limits.max_bytes)
-            time = event_time_of(self.settings.streams[name], limits)
+            time = event_time_of(self.settings.streams[name])
             run = FolderRun(self, name, load, time, log, None, listing, "delete")
             self.streams[log_name] = run
             new.append(run)

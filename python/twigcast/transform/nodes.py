@@ -11,7 +11,6 @@ from typing import Any
 from lxml import etree
 
 from twigcast import libxml2
-from twigcast.errors import MessageError
 from twigcast.limits import READ_BEFORE, Limits
 from twigcast.pattern import Step
 
@@ -133,13 +132,3 @@ class Message:
         if parent is not None:
             (parent.attributes if kind == "attribute" else parent.children).append(node)
         return node
-
-
-def text_of(fragment: bytes) -> str:
-    """Return the string-value of a fragment: of an element, or the text that it is. A comment has none."""
-    if b"<" not in fragment and b"&" not in fragment:
-        return fragment.decode()
-    try:
-        return Message(b"<text>%b</text>" % fragment).document.value
-    except MessageError:  # nested deeper than libxml2 goes
-        return ""

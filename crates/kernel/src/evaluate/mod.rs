@@ -27,11 +27,13 @@ mod run;
 mod steps;
 mod strings;
 mod text;
+mod texts;
 mod tree;
 
 pub use budget::{Budget, Exceeded, Failed};
 pub(crate) use program::{is_groups, Strings};
 pub use queries::{Groups, Queries, QueryId, Scratch};
+pub use texts::{TextId, Texts};
 pub use tree::{IdAttribute, Tree};
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod order;
 pub(crate) mod payload;
+mod portable;
 pub(crate) mod probe;
 pub(crate) mod query;
 pub(crate) mod results;

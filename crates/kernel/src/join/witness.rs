@@ -1,5 +1,6 @@
 //! Stage 1: which blocks a message matches, and the nodes and values of the columns that joins look at.
 
+use super::portable::Keys;
 use super::{BlockIx, ColumnIx, ValueIx, NO_VALUE};
 use crate::names::Names;
 use crate::paths::Step;
@@ -43,7 +44,7 @@ pub struct Witness {
     /// The bindings of its blocks, if it leaves a choice in binding their variables.
     pub bindings: Vec<(BlockIx, Bindings)>,
     /// The message is more work than a message may be.
-    too_much: bool,
+    pub(super) too_much: bool,
 }
 
 /// Texts one after the other, and where they end.
@@ -60,6 +61,17 @@ impl Texts {
         self.ends.len() as u32 - 1
     }
 
+    /// The ends, and all texts one after the other.
+    pub(super) fn parts(&self) -> (&[u32], &[u8]) {
+        (&self.ends, &self.bytes)
+    }
+
+    pub(super) fn set(&mut self, ends: Vec<u32>, bytes: &[u8]) {
+        self.ends = ends;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+
     pub fn get(&self, at: u32) -> &[u8] {
         let from = if at == 0 { 0 } else { self.ends[at as usize - 1] };
         &self.bytes[from as usize..self.ends[at as usize] as usize]
@@ -67,7 +79,12 @@ impl Texts {
 }
 
 impl Witness {
-    pub(crate) fn clear(&mut self) {
+    /// Whether correlations see nothing in the message.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && !self.too_much
+    }
+
+    pub fn clear(&mut self) {
         self.blocks.clear();
         self.cells.clear();
         self.values.bytes.clear();
@@ -130,6 +147,8 @@ pub struct Spec<'a> {
     pub row: &'a [f64],
     pub paths: &'a [u32],
     pub variables: Vec<Variable>,
+    /// The keys of the block and of the columns of its variables, for a witness that is to be read elsewhere.
+    pub keys: Option<(u64, &'a [u64])>,
 }
 
 /// The blocks of all streams, one set of patterns.
@@ -141,6 +160,9 @@ pub struct Blocks {
     columns: Vec<Vec<Column>>,
     /// By stream the number of its blocks.
     counts: Vec<u32>,
+    /// By column, whether its values are compared.
+    joined: Vec<bool>,
+    pub(super) keys: Keys,
 }
 
 /// What a thread needs to match blocks.
@@ -154,7 +176,7 @@ impl Blocks {
     /// Adds a block under its number. `known` are the names, and the number of string constants, that programs may have.
     pub fn add(&mut self, id: BlockIx, spec: Spec<'_>, known: (&Names, usize)) -> Result<(), &'static str> {
         const WRONG: &str = "not the paths of a block's variables";
-        let Spec { stream, words, row, paths, variables } = spec;
+        let Spec { stream, words, row, paths, variables, keys } = spec;
         let rising = variables.iter().enumerate().all(|(i, v)| v.parent < i.max(1) as u32);
         let Pred::Or(paths) = Program::decode(paths, known.0)?.pred else { return Err(WRONG) };
         if variables.is_empty() || !rising || paths.len() != variables.len() {
@@ -176,6 +198,9 @@ impl Blocks {
                 same.push(Column { id: variable.column, stream, joined: false });
             }
         }
+        if let Some((key, columns)) = keys {
+            self.keys.add(id, key, variables.iter().map(|v| v.column).zip(columns.iter().copied()));
+        }
         if self.blocks.len() <= id as usize {
             self.blocks.resize_with(id as usize + 1, || None);
         }
@@ -191,6 +216,7 @@ impl Blocks {
     pub fn remove(&mut self, id: BlockIx) -> Result<(), &'static str> {
         let block = self.blocks.get_mut(id as usize).and_then(Option::take).ok_or("no such block")?;
         self.counts[block.stream as usize] -= 1;
+        self.keys.remove(id);
         self.set.remove(id);
         Ok(())
     }
@@ -208,6 +234,15 @@ impl Blocks {
     /// Values of the column are compared from now on.
     pub fn join_on(&mut self, column: ColumnIx) {
         self.columns.iter_mut().flatten().filter(|c| c.id == column).for_each(|c| c.joined = true);
+        if self.joined.len() <= column as usize {
+            self.joined.resize(column as usize + 1, false);
+        }
+        self.joined[column as usize] = true;
+    }
+
+    /// Tells of a column whether its values are compared.
+    pub(super) fn joined(&self) -> impl Fn(ColumnIx) -> bool + '_ {
+        |column| self.joined.get(column as usize).copied().unwrap_or(false)
     }
 
     /// Whether some block reads one of the streams.

@@ -256,6 +256,7 @@ impl<P: PathMatcher> UnitSink<'_, P> {
             paths: &mut **paths,
             transforms: None,
             seen: None,
+            text: None,
             limits,
             attributes,
             deliver,

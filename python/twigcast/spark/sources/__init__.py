@@ -98,10 +98,10 @@ def listing_options(stream: config.Directory) -> dict[str, Any]:
     return {"glob": glob, "max_files": stream.max_files, "follow_links": stream.follow_links}
 
 
-def event_time_of(stream: config.AnyStream, limits: Limits) -> EventTime:
+def event_time_of(stream: config.AnyStream) -> EventTime:
     """Return how the messages of a stream get their time."""
     namespaces = tuple(sorted(stream.namespaces.items()))
-    return EventTime(stream.time, namespaces, round(stream.max_ahead * SECOND), limits=limits)
+    return EventTime(stream.time, namespaces, round(stream.max_ahead * SECOND))
 
 
 def local_folder(stream: config.Directory) -> Path:

@@ -6,20 +6,16 @@ that is repeated after a crash has the same times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from time import time_ns
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import Engine
+from twigcast.engine import Engine, TextPath
 from twigcast.errors import QueryError
-from twigcast.limits import Limits
 from twigcast.rows import ERROR, ErrorRow, error_row
 from twigcast.spark.sources.messages import TIME, UNREADABLE_TIME
-from twigcast.transform.nodes import text_of
 from twigcast.units import EARLIEST, LATEST, format_duration, parse_time, to_datetime
 
 ARRIVAL, TRANSPORT = "arrival", "transport"
@@ -42,35 +38,43 @@ class EventTime:
     """Microseconds. None: there is no bound."""
     arrival: int | None = None
     """Microseconds since 1970. None: the column ``arrival`` of the messages has it, or else it is now."""
-    limits: Limits = Limits()  # noqa: RUF009 - immutable
-    """Those that messages are matched under: a message that they allow has a time."""
+
+    @property
+    def path(self) -> TextPath | None:
+        """The path to the time in messages; None if they are not read for it."""
+        return None if self.rule in (ARRIVAL, TRANSPORT) else TextPath(self.rule, self.namespaces)
 
     def check(self) -> None:
         """Raise a QueryError if the rule is a path that selects nothing."""
-        if self.rule not in (ARRIVAL, TRANSPORT):
+        if self.path is not None:
             try:
-                _reader(self.rule, self.namespaces, self.limits)
+                next(Engine().process_batches(_NOTHING, text=self.path))
             except QueryError as error:
                 error.hint = error.hint or 'a time is "arrival", "transport" or a path, such as "/*/@time"'
                 raise
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            arrival = self._arrival(batch)
-            if "arrival" in batch.schema.names:
-                batch = batch.drop_columns(["arrival"])
-            times, errors = batch.column("time"), batch.column("error")
-            if self.rule == ARRIVAL:
-                times = arrival
-            else:
-                if times.null_count:
-                    times = pc.coalesce(times, arrival)
-                if self.rule != TRANSPORT:
-                    times, errors = self._from_message(batch, times)
-                times, errors = self._bounded(times, errors, arrival)
-            place = batch.schema.get_field_index
-            batch = batch.set_column(place("time"), "time", times)
-            yield batch.set_column(place("error"), "error", errors)
+    def begin(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        """Set the times that do not depend on what messages say. Return the batch, and when its messages arrived."""
+        arrival = self._arrival(batch)
+        if "arrival" in batch.schema.names:
+            batch = batch.drop_columns(["arrival"])
+        times = batch.column("time")
+        if self.rule == ARRIVAL:
+            return with_columns(batch, time=arrival), arrival
+        if times.null_count:
+            times = pc.coalesce(times, arrival)
+        if self.rule != TRANSPORT:
+            return with_columns(batch, time=times), arrival
+        times, errors = self._bounded(times, batch.column("error"), arrival)
+        return with_columns(batch, time=times, error=errors), arrival
+
+    def finish(self, batch: pa.RecordBatch, texts: pa.Array, arrival: pa.Array) -> pa.RecordBatch:
+        """Set the times that the messages say, as ``texts`` at the path. Those of refused messages stay."""
+        if self.path is None:
+            return batch
+        times, errors = self._from_texts(batch.column("time"), batch.column("error"), texts)
+        times, errors = self._bounded(times, errors, arrival)
+        return with_columns(batch, time=times, error=errors)
 
     def _arrival(self, batch: pa.RecordBatch) -> pa.Array:
         if self.arrival is None and "arrival" in batch.schema.names:
@@ -78,26 +82,18 @@ class EventTime:
         arrival = self.arrival if self.arrival is not None else time_ns() // 1_000
         return pa.repeat(pa.scalar(arrival, TIME), len(batch))
 
-    def _from_message(self, batch: pa.RecordBatch, otherwise: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Return the times that the messages give; those of refused messages are ``otherwise``."""
-        engine = _reader(self.rule, self.namespaces, self.limits)
-        pair = pa.RecordBatch.from_arrays([batch.column("message"), batch.column("xml")], ["id", "xml"])
-        answer = engine.select_batch(pair)
-        # One subscription: a message has one match or none.
-        times = otherwise.cast(pa.int64()).to_pylist()
-        errors = batch.column("error").to_pylist()
-        unreadable = pc.or_(answer.column("error").is_valid(), batch.column("xml").is_null()).to_pylist()
-        for row, matches in enumerate(answer.column("matches").to_pylist()):
-            if errors[row] is not None or unreadable[row]:
-                continue  # refused anyway, for a better reason
-            text = text_of(matches[0]["fragments"][0]) if matches and matches[0]["fragments"] else None
+    def _from_texts(self, otherwise: pa.Array, errors: pa.Array, texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+        times, refused = otherwise.cast(pa.int64()).to_pylist(), {}
+        for row in pc.indices_nonzero(errors.is_null()).to_pylist():
+            found = texts[row].as_py()
+            text = None if found is None else found.decode()
             time = None if text is None else parse_time(text)
             if time is None:
                 why = f"there is nothing at {self.rule}" if text is None else f"{text[:100]!r} is not a time"
-                errors[row] = error_row(NO_TIME, why)
+                refused[row] = error_row(NO_TIME, why)
             else:
                 times[row] = time
-        return pa.array(times, pa.int64()).cast(TIME), pa.array(errors, ERROR)
+        return pa.array(times, pa.int64()).cast(TIME), with_errors(errors, refused)
 
     def _bounded(self, times: pa.Array, errors: pa.Array, arrival: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Refuse messages whose time is out of range or too far ahead; they keep the time of their arrival."""
@@ -109,11 +105,9 @@ class EventTime:
         refused = pc.or_(outside, ahead)
         if not pc.any(refused).as_py():
             return times, errors
-        rows = errors.to_pylist()
-        for row, wrong in enumerate(refused.to_pylist()):
-            if wrong and rows[row] is None:
-                rows[row] = self._refusal(counted[row].as_py(), came[row].as_py())
-        return pc.if_else(refused, arrival, times), pa.array(rows, ERROR)
+        rows = pc.indices_nonzero(pc.and_(refused, errors.is_null())).to_pylist()
+        found = {row: self._refusal(counted[row].as_py(), came[row].as_py()) for row in rows}
+        return pc.if_else(refused, arrival, times), with_errors(errors, found)
 
     def _refusal(self, time: int, arrival: int) -> ErrorRow:
         if time == UNREADABLE_TIME:
@@ -126,9 +120,18 @@ class EventTime:
         return error_row(AHEAD, f"the event time {when} is more than max_ahead ({most}) ahead of arrival, {came}")
 
 
-@lru_cache(maxsize=16)
-def _reader(path: str, namespaces: tuple[tuple[str, str], ...], limits: Limits) -> Engine:
-    """Return an engine that selects the node with the time. Of several nodes the first one counts."""
-    engine = Engine(namespaces=dict(namespaces), limits=replace(limits.with_all_results(), max_result_nodes=1))
-    engine.add(path, id="time", result="fragments")
-    return engine
+def with_errors(errors: pa.Array, more: dict[int, ErrorRow]) -> pa.Array:
+    """Return the errors with those of further rows."""
+    if not more:
+        return errors
+    return pa.array([more.get(row, error) for row, error in enumerate(errors.to_pylist())], ERROR)
+
+
+def with_columns(batch: pa.RecordBatch, **columns: pa.Array) -> pa.RecordBatch:
+    """Return the batch with these columns in place of its own."""
+    for name, column in columns.items():
+        batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+    return batch
+
+
+_NOTHING = pa.RecordBatch.from_pydict({"id": pa.array([], pa.int64()), "xml": pa.array([], pa.binary())})

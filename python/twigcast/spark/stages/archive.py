@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,18 +80,16 @@ class ArchivePart:
     def name(self) -> str | None:
         return None if self._writer is None else self._path.name
 
-    def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Hand on the messages, unchanged, and write those that were not refused: a replay must not match those."""
-        for batch in batches:
-            wanted = pc.and_(batch.column("xml").is_valid(), batch.column("error").is_null())
-            kept = batch.select(SCHEMA.names).filter(wanted)
-            if len(kept):
-                if self._writer is None:
-                    self._path.parent.mkdir(parents=True, exist_ok=True)
-                    self._file = self._path.open("xb")
-                    self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd", use_dictionary=False)
-                self._writer.write_batch(kept)
-            yield batch
+    def write(self, messages: pa.RecordBatch) -> None:
+        """Write the messages that were not refused: a replay must not match those."""
+        wanted = pc.and_(messages.column("xml").is_valid(), messages.column("error").is_null())
+        kept = messages.select(SCHEMA.names).filter(wanted)
+        if len(kept):
+            if self._writer is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("xb")
+                self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd", use_dictionary=False)
+            self._writer.write_batch(kept)
 
     def __enter__(self) -> ArchivePart:
         return self

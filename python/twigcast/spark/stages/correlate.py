@@ -61,7 +61,9 @@ class Incoming(NamedTuple):
     stream: str
     message: str
     time: int
-    xml: bytes
+    xml: bytes | None
+    witness: bytes | None = None
+    """What ``Seeing`` has found. Where that is nothing there is no XML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Buckets:
     """The bucket that tells of late messages: all see them."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Of this query of Spark: workers may outlive it."""
+    seen: bool = False
+    """Messages come with what correlations see of them, and are not read again."""
 
 
 # -- a bucket's state, whoever stores it
@@ -137,9 +141,10 @@ def process(task: Buckets, bucket: int, incoming: Iterable[Incoming], storage: S
     before, _, _ = held.backend.position
     ordered = sorted(incoming, key=lambda one: (one.time, one.stream, one.message))
     messages = [(one.xml, one.message, one.time, one.stream) for one in ordered]
+    witnesses = [one.witness for one in ordered] if task.seen else None
     evicted: list[dict[str, Any]] = []
     held.correlations.on_eviction = lambda count, id, _: evicted.append(_evicted(count, id))
-    for place, outcome in held.correlations.publish_all(messages):
+    for place, outcome in held.correlations.publish_all(messages, witnesses):
         yield from _rows(ordered[place], outcome, bucket == task.teller)
     yield from evicted
     _, newest, oldest = held.backend.position
@@ -228,7 +233,10 @@ def _rebuilt(task: Buckets, bucket: int, stored: Stored, storage: Storage) -> _H
     coming: dict[int, list[Query]] = {}
     for one in standing:
         coming.setdefault(max(since[one.id], stored.first), []).append(one)
-    held = _Held(Correlations(lateness=task.lateness, max_bytes=task.max_bytes, limits=task.limits), "", 0)
+    correlations = Correlations(
+        lateness=task.lateness, max_bytes=task.max_bytes, limits=task.limits, portable=task.seen
+    )
+    held = _Held(correlations, "", 0)
     _take_in(held, range(stored.first, stored.last + 1), storage, coming, stored)
     for number in sorted(number for number in coming if number > stored.last):
         _add(held, coming[number])

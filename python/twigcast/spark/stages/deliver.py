@@ -20,11 +20,11 @@ from twigcast.delivery import REPORT, REPORT_SQL, Counts, Log, LogPart, LogWrite
 from twigcast.rows import ERROR, refused_columns
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import TIME, Load
-from twigcast.spark.stages.archive import Archive
+from twigcast.spark.stages.archive import Archive, ArchivePart
 from twigcast.spark.stages.correlate import DERIVED, FAILED, LATE, REFUSED, RESULT
-from twigcast.spark.stages.outcome import Outcome, outcomes, payloads
+from twigcast.spark.stages.outcome import Asked, Outcome, outcomes, payloads
 from twigcast.spark.stages.preload import preloading
-from twigcast.spark.stages.validity import ANYTHING, Validity
+from twigcast.spark.stages.validity import ANYTHING, Reading, Validity
 from twigcast.spark.workers import TRAITS, Held, Snapshot, held_at
 
 if TYPE_CHECKING:
@@ -55,13 +55,12 @@ class DeliverTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = held_at(self.version)
         with self.writer.part() as part:
-            messages = self.validity(self.time(self.load(batches)))
             if self.archive is not None and self.first:
                 with self.archive.part() as kept:
-                    self._match(kept.passing(messages), held, part)
+                    self._match(batches, held, part, kept)
                 archived = kept.name
             else:
-                self._match(messages, held, part)
+                self._match(batches, held, part)
                 archived = None
         report = part.report
         if not self.first:
@@ -74,27 +73,28 @@ class DeliverTask:
     def for_shard(self, number: int, version: Snapshot) -> DeliverTask:
         return replace(self, version=version, first=number == 0)
 
-    def _match(self, messages: Iterable[pa.RecordBatch], held: Held, part: LogPart) -> None:
-        for batch in messages:
-            asked = outcomes(_with_rows(batch), held.engine, select=self.version.selects, at_once=MATCHES_AT_ONCE)
-            for outcome in asked:
-                rejected = outcome.rejected
-                if rejected is not None and self.first and not self.again:
-                    part.reject(_dead(batch, rejected))
-                failing = outcome.failing
-                if failing is not None:
-                    write_failures(batch, failing, held, self.stream, part)
-                self._write(batch, outcome, held, part)
+    def _match(
+        self, batches: Iterable[pa.RecordBatch], held: Held, part: LogPart, kept: ArchivePart | None = None
+    ) -> None:
+        reading = Reading(self.load, self.time, self.validity)
+        asked = Asked(held.engine, self.version.selects, at_once=MATCHES_AT_ONCE)
+        for messages, outcome in reading(batches, asked):
+            if kept is not None:
+                kept.write(messages)
+            rejected = outcome.rejected
+            if rejected is not None and self.first and not self.again:
+                part.reject(_dead(messages, rejected))
+            failing = outcome.failing
+            if failing is not None:
+                write_failures(messages, failing, held, self.stream, part)
+            self._write(messages, outcome, held, part)
 
-    def _write(self, batch: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
-        matches = outcome.matches
-        if outcome.errors.null_count == len(outcome.errors) and len(batch) == len(outcome.ids):
-            part.write(batch, deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream))
-            return
-        good = outcome.errors.is_null()
-        matches = matches.filter(good)
-        deliveries = deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream)
-        part.write(batch.take(outcome.ids.filter(good)), deliveries)
+    def _write(self, messages: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
+        matches, errors = outcome.matches, outcome.errors
+        if errors.null_count < len(errors):
+            good = errors.is_null()
+            matches, messages = matches.filter(good), messages.filter(good)
+        part.write(messages, deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream))
 
 
 TASK_REPORT = REPORT.append(pa.field("archive_file", pa.string()))
@@ -145,12 +145,6 @@ def write_failures(
         "time": messages.column("time").take(rows),
     }
     part.fail(pa.RecordBatch.from_pydict(columns).filter(own))
-
-
-def _with_rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-    """The engine is asked by row: the other columns of a message are found again by it."""
-    rows = pa.array(range(len(batch)), pa.int32())
-    yield pa.RecordBatch.from_arrays([rows, batch.column("xml"), batch.column("error")], ["id", "xml", "error"])
 
 
 def _dead(batch: pa.RecordBatch, rejected: Outcome) -> pa.RecordBatch:
@@ -245,20 +239,20 @@ class DeliverFound:
             return
         for stream in rows.column("stream").unique().to_pylist():
             of_stream = rows.filter(pc.equal(rows.column("stream"), stream))
-            some = _messages(of_stream)
-            places = pa.array(range(len(some)), pa.int32())
-            columns = [places, some.column("xml"), pa.nulls(len(some), ERROR)]
-            asked = pa.RecordBatch.from_arrays(columns, ["id", "xml", "error"])
+            messages = _messages(of_stream)
+            places = pa.array(range(len(messages)), pa.int32())
+            columns = [places, messages.column("xml"), pa.nulls(len(messages), ERROR)]
+            some = pa.RecordBatch.from_arrays(columns, ["id", "xml", "error"])
             for version in self.shards:
                 held = held_at(version)
-                for outcome in outcomes([asked], held.engine, select=version.selects, at_once=MATCHES_AT_ONCE):
+                for outcome in outcomes([some], Asked(held.engine, version.selects, at_once=MATCHES_AT_ONCE)):
                     rows_of, found = outcome.matches.value_parent_indices(), outcome.matches.flatten()
                     own = _reading(found, held, stream)
                     deliveries = deliveries_of(rows_of.filter(own), found.filter(own), held, stream)
                     if len(deliveries):
-                        part.write(some.take(outcome.ids), deliveries)
+                        part.write(messages.take(outcome.ids), deliveries)
                     if outcome.failing is not None:
-                        write_failures(some, outcome.failing, held, stream, part, derived=True)
+                        write_failures(messages, outcome.failing, held, stream, part, derived=True)
                     if outcome.rejected is not None:
                         self._unreadable(of_stream, outcome.rejected, part)
 

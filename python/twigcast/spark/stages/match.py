@@ -19,7 +19,7 @@ from twigcast.errors import OptionError
 from twigcast.rows import REFUSED, refused_columns
 from twigcast.spark.serve import LOCAL, checksum_of, files_of
 from twigcast.spark.stages.messages import check_messages
-from twigcast.spark.stages.outcome import Outcome, outcomes, payloads
+from twigcast.spark.stages.outcome import Asked, Outcome, outcomes, payloads
 from twigcast.spark.stages.preload import preloading
 from twigcast.spark.workers import File, Snapshot, held_at
 
@@ -81,7 +81,7 @@ class MatchStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         engine = held_at(self.snapshot).engine
         ids, selects = engine.ids, self.snapshot.selects
-        for outcome in outcomes(batches, engine, select=selects):
+        for outcome in outcomes(batches, Asked(engine, selects)):
             yield from match_rows(outcome, ids, selects=selects)
             rejected = outcome.rejected
             if rejected is not None:

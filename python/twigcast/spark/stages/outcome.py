@@ -11,12 +11,12 @@ separated by spaces. ``complete="false"`` marks results that are not all, and ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.engine import Engine
+from twigcast.engine import Engine, TextPath
 from twigcast.failures import FATAL
 from twigcast.rows import ERROR, FAILURES, MATCHES, error_row
 from twigcast.spark.sources.messages import as_bytes
@@ -27,14 +27,17 @@ MATCHES_AT_ONCE = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused, and the
-    subscriptions that could not be evaluated on it (``twigcast.failures.FAILURES``)."""
+    """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused, the
+    subscriptions that could not be evaluated on it (``twigcast.failures.FAILURES``), and, where they are asked for, a
+    text in it and what correlations see of it."""
 
     ids: pa.Array
     xml: pa.Array
     matches: pa.Array
     errors: pa.Array
     failures: pa.Array
+    texts: pa.Array
+    witnesses: pa.Array
 
     @property
     def rejected(self) -> Outcome | None:
@@ -46,6 +49,13 @@ class Outcome:
         """The messages that some subscription failed on, None where there are none."""
         return self._where(self.failures)
 
+    def of_rows(self, errors: pa.Array) -> Outcome:
+        """Return the same with its rows as ids and with further errors. Nothing fails on refused messages."""
+        rows, failures = pa.array(range(len(self.ids)), pa.int32()), self.failures
+        if errors.null_count > 0 and failures.null_count < len(failures):
+            failures = _choose(errors.is_valid(), pa.nulls(1, failures.type), failures)
+        return replace(self, ids=rows, errors=errors, failures=failures)
+
     def _where(self, column: pa.Array) -> Outcome | None:
         if column.null_count == len(column):
             return None
@@ -53,12 +63,30 @@ class Outcome:
         return Outcome(*(getattr(self, field.name).filter(given) for field in fields(self)))
 
 
-def outcomes(
-    batches: Iterable[pa.RecordBatch], engine: Engine, *, select: bool = False, at_once: int | None = None
-) -> Iterator[Outcome]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an engine is asked about each message, which it reads once."""
+
+    engine: Engine
+    select: bool = False
+    """Ask what subscriptions get, too."""
+    text: TextPath | None = None
+    streams: Sequence[int] | None = None
+    """Ask what correlations see of messages that come by these streams of the kernel."""
+    at_once: int | None = None
+
+    def of(self, ids: pa.Array, xml: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Yield the engine's answers to some messages."""
+        batch = pa.RecordBatch.from_arrays([ids, xml], ["id", "xml"])
+        yield from self.engine.process_batches(
+            batch, select=self.select, max_matches=self.at_once or MATCHES_AT_ONCE, text=self.text, streams=self.streams
+        )
+
+
+def outcomes(batches: Iterable[pa.RecordBatch], asked: Asked) -> Iterator[Outcome]:
     """Ask the engine about batches of (id, xml) or (id, xml, error), where an error set by the source stands.
 
-    With ``select``, ``matches`` are lists of structs as :meth:`Engine.select_batch` has them, else of numbers.
+    With ``asked.select``, ``matches`` are lists of structs as :meth:`Engine.select_batch` has them, else of numbers.
 
     Order is kept within the good and within the refused messages of a batch, not between the two.
     """
@@ -74,10 +102,10 @@ def outcomes(
             yield _refused(ids.filter(bad), xml.filter(bad), errors.filter(bad))
             ids, xml = ids.filter(good), xml.filter(good)
         if len(ids):
-            yield from _guarded(engine, ids, xml, select, at_once or MATCHES_AT_ONCE)
+            yield from _guarded(asked, ids, xml)
 
 
-def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once: int) -> Iterator[Outcome]:
+def _guarded(asked: Asked, ids: pa.Array, xml: pa.Array) -> Iterator[Outcome]:
     """Ask the engine. Should it fail as a whole, find the message at fault by halving, and refuse it.
 
     What a single subscription fails on is in ``failures``, and no error of the message.
@@ -86,23 +114,26 @@ def _guarded(engine: Engine, ids: pa.Array, xml: pa.Array, select: bool, at_once
     places = pa.array(range(len(ids)), pa.int64())
     done = 0
     try:
-        batch = pa.RecordBatch.from_arrays([places, xml], ["id", "xml"])
-        ask = engine.select_batches if select else engine.match_batches
-        for answer in ask(batch, max_matches=at_once):
+        for answer in asked.of(places, xml):
             rows = slice(done, done + answer.num_rows)
             done = rows.stop
             columns = [answer.column(name) for name in ("matches", "error", "failures")]
-            yield Outcome(ids[rows], xml[rows], *columns)
+            more = [_column(answer, name) for name in ("text", "witness")]
+            yield Outcome(ids[rows], xml[rows], *columns, *more)
     except FATAL:
         raise
     except BaseException as failure:  # a panic in the kernel is no Exception
         ids, xml = ids[done:], xml[done:]
         if len(ids) > 1:
             half = len(ids) // 2
-            yield from _guarded(engine, ids[:half], xml[:half], select, at_once)
-            yield from _guarded(engine, ids[half:], xml[half:], select, at_once)
+            yield from _guarded(asked, ids[:half], xml[:half])
+            yield from _guarded(asked, ids[half:], xml[half:])
         else:
             yield _refused(ids, xml, pa.array([error_row("internal", f"the engine failed: {failure}")], ERROR))
+
+
+def _column(answer: pa.RecordBatch, name: str) -> pa.Array:
+    return answer.column(name) if name in answer.schema.names else pa.nulls(len(answer), pa.binary())
 
 
 def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array:
@@ -113,7 +144,8 @@ def _choose(mask: pa.Array, constant: pa.Array, otherwise: pa.Array) -> pa.Array
 
 
 def _refused(ids: pa.Array, xml: pa.Array, errors: pa.Array) -> Outcome:
-    return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors, pa.nulls(len(ids), FAILURES))
+    nothing = pa.nulls(len(ids), pa.binary())
+    return Outcome(ids, xml, pa.array([[]] * len(ids), MATCHES), errors, pa.nulls(len(ids), FAILURES), nothing, nothing)
 
 
 def payloads(matches: pa.Array) -> pa.Array:

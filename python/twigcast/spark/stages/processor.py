@@ -25,13 +25,17 @@ class CorrelateProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         incoming = [
-            Incoming(stream, message, int(time), bytes(xml))
+            Incoming(stream, message, int(time), _bytes(xml), _bytes(witness))
             for frame in rows
-            for stream, message, time, xml in frame[list(Incoming._fields)].itertuples(index=False, name=None)
+            for stream, message, time, xml, witness in frame[list(Incoming._fields)].itertuples(index=False, name=None)
         ]
         yield from _frames(process(self._task, int(key[0]), incoming, self._storage))
 
     def close(self) -> None: ...
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
 
 
 def _frames(rows: Iterator[dict[str, Any]]) -> Iterator[pd.DataFrame]:
