@@ -213,8 +213,9 @@ class Witness:
 
     def __init__(self) -> None: ...
 
-Joined: TypeAlias = tuple[list[int], list[int], list[int], list[int]]
-"""A result: places of its messages, nodes, subscriptions, and the places of their payloads or 2**32 - 1."""
+Joined: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]
+"""A result: places of its messages, nodes, subscriptions, and the places of their payloads, None for one that has to be
+made."""
 
 Named: TypeAlias = tuple[list[bytes], list[Text], list[bytes]]
 """What results name: labels and texts of messages, and payloads."""

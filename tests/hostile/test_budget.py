@@ -145,3 +145,20 @@ def test_correlations_share_the_bytes_of_a_message() -> None:
     assert told["reasons"] == ["None", "budget-bytes"] and told["marked"] == 20
     assert told["few"] == [True]
     assert int(str(told["grown"])) < 6 * BUDGET + 24 * MB
+
+
+MANY = """
+broker = Broker(limits=limits)
+broker.subscribe("S//a->x FOLLOWED BY{x=y, INF} S//a->y", id="pair")
+for i in range(20):
+    broker.subscribe(f"//a[@q{i} or not(@none)]", id=i, result="fragments")
+messages = [f"<m><a>{n}{'v' * 300_000}</a></m>".encode() for n in range(40)]
+sizes = [sum(len(one.fragments[0]) for one in found) for found in broker.publish_many(messages, stream="S")]
+told = {"messages": len(sizes), "least": min(sizes)}
+"""
+
+
+def test_messages_of_a_batch_are_published_a_few_at_a_time_if_their_results_are_large() -> None:
+    told = attacked(MANY)
+    assert told["messages"] == 40 and int(str(told["least"])) > BUDGET // 2
+    assert int(str(told["grown"])) < 10 * BUDGET + 24 * MB

@@ -16,8 +16,9 @@ use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use twigcast_kernel::join::{Body, Comparison, Piece, Place, Tie};
 use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
@@ -36,17 +37,17 @@ pub struct Correlator {
 
 /// A variable: number of its block in the query, number in the block.
 type Ref = (u32, u32);
-/// A result: places of its messages in the lists of these, nodes shown, subscribers, and their payloads by place, or
-/// `NO_PAYLOAD`.
-type Found = (Vec<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+/// A result: places of its messages in the lists of these, nodes shown, subscribers, and their payloads by place; None
+/// for those that have to be made. Tuples of Python from the beginning, for there may be very many.
+type Found<'py> = [Bound<'py, PyTuple>; 4];
 /// What results name: the labels and texts of messages, and payloads.
 type Named = (Vec<Py<PyBytes>>, Vec<Text>, Vec<Py<PyBytes>>);
 /// Taken (or late), results and what they name, the subscribers that do not get all of theirs with the reason, and why the
 /// message was refused if it was.
-type Pushed = (bool, Vec<Found>, Named, Vec<Cut>, Option<Error>);
+type Pushed<'py> = (bool, Bound<'py, PyList>, Named, Vec<Cut>, Option<Error>);
 /// What came of a message, by its row: the subscriptions that match it, their results and those that failed; what it
 /// completes, and the subscribers that do not get all of that; and the error if correlations cannot be tried with it.
-type Row<'py> = (usize, Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Vec<Found>, Vec<Cut>, Option<Error>);
+type Row<'py> = (usize, Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Bound<'py, PyList>, Vec<Cut>, Option<Error>);
 /// How many messages were taken in; the rows of which something came; what their results name; and why the next message
 /// cannot be read if it cannot.
 type Published<'py> = (usize, Vec<Row<'py>>, Named, Option<Error>);
@@ -171,16 +172,16 @@ impl Correlator {
     /// A message that comes in, as correlations see it; `route` is the caller's name for its streams.
     #[pyo3(signature = (witness, route, time, label, xml, limits=None))]
     #[allow(clippy::too_many_arguments)]
-    fn push(
+    fn push<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         witness: &Witness,
         route: u32,
         time: i64,
         label: &[u8],
         xml: &[u8],
-        limits: Option<GivenLimits<'_>>,
-    ) -> PyResult<Pushed> {
+        limits: Option<GivenLimits<'py>>,
+    ) -> PyResult<Pushed<'py>> {
         let limits = limits_of(limits)?;
         let mut out = Results::default();
         let input = Input { time, route, label, xml };
@@ -191,14 +192,14 @@ impl Correlator {
             Ok(kernel.push(input, &witness.0, &limits, &mut out))
         });
         let taken = done.as_ref().copied().unwrap_or(true);
-        let found = (0..out.len()).map(|i| found(&out, i)).collect();
-        Ok((taken, found, named(py, &out), codes(&out.cuts), done.err().map(error)))
+        let found = found(py, &out, 0..out.len())?;
+        Ok((taken, found, named(py, &mut out), codes(&out.cuts), done.err().map(error)))
     }
 
     /// Publishes messages one after the other: reads each, finds the subscriptions of an engine that match it, and takes it
     /// in as correlations see it, given the streams that it comes by. The message of row n has the time `time` + n and the
     /// label of a message with the whole number `id` + n. Ends before the first message that cannot be read, and
-    /// after the one with which there are as many results as one message may have.
+    /// after the one with which there are as many results, or bytes of these, as one message may have.
     #[pyo3(signature = (engine, xml, streams, selecting, route, time, id, limits=None))]
     #[allow(clippy::too_many_arguments)]
     fn publish<'py>(
@@ -218,7 +219,8 @@ impl Correlator {
         let (taken, refused) = py.detach(|| {
             let (mut witness, mut numbers, mut label) = (Seen::default(), vec![], String::new());
             let (mut correlator, mut row, mut refused) = (self.lock(), 0, None);
-            while row < xml.len() && refused.is_none() && !is_full(&out, &limits) {
+            let (mut held, most) = (0, limits.max_message_result_bytes as usize); // bytes of what is in `told`
+            while row < xml.len() && refused.is_none() && held < most && !is_full(&out, &limits) {
                 engine.with_matcher(|engine, matcher| loop {
                     let (mut selected, from) = (Selected::default(), (out.len(), out.cuts.len()));
                     numbers.clear();
@@ -248,10 +250,11 @@ impl Correlator {
                     let (failed, to) = (matcher.failed(), (out.len(), out.cuts.len()));
                     if !numbers.is_empty() || !failed.is_empty() || from != to || checked.is_err() {
                         let numbers = std::mem::take(&mut numbers);
+                        held += selected.size() + 4 * numbers.len();
                         told.push((row, numbers, selected, failures(failed), from, to, checked.err()));
                     }
                     row += 1;
-                    if row == xml.len() || is_full(&out, &limits) || matcher.is_overworked(engine) {
+                    if row == xml.len() || held >= most || is_full(&out, &limits) || matcher.is_overworked(engine) {
                         break;
                     }
                 });
@@ -260,11 +263,11 @@ impl Correlator {
         });
         let row = |(row, numbers, selected, failed, from, to, error_): Told| {
             let by_number = if selecting { by_number(py, &numbers, &selected)? } else { PyDict::new(py) };
-            let results = (from.0..to.0).map(|i| found(&out, i)).collect();
+            let results = found(py, &out, from.0..to.0)?;
             Ok((row, numbers, by_number, failed, results, codes(&out.cuts[from.1..to.1]), error_.map(error)))
         };
         let rows = told.into_iter().map(row).collect::<PyResult<_>>()?;
-        Ok((taken, rows, named(py, &out), refused.map(error)))
+        Ok((taken, rows, named(py, &mut out), refused.map(error)))
     }
 
     /// Reads messages with an engine and pushes them, as columns, from a row on: routes (which of the given lists of streams), times, labels, messages. Ends
@@ -316,16 +319,16 @@ impl Correlator {
                 row_of.resize(out.len(), (row - start) as u32);
                 cuts.extend(out.cuts.drain(..).map(|(sub, cut)| ((row - start) as u32, sub, cut.code())));
                 errors.push(done.err());
-                out.subscribers.len() < most
+                out.subscribers.len() < most && !is_full(&out, &limits)
             })?;
             let rows = structs(vec![("late", Arc::new(BooleanArray::from(late))), ("error", errors.finish())]);
-            let names = Python::attach(|py| named(py, &out));
+            let names = Python::attach(|py| named(py, &mut out));
             let results = structs(vec![
                 ("row", numbers(row_of)),
-                ("messages", lists(out.messages, &out.message_ends)),
-                ("nodes", lists(out.nodes, &out.node_ends)),
-                ("subscribers", lists(out.subscribers, &out.subscriber_ends)),
-                ("payloads", lists(out.payloads.of, &out.subscriber_ends)),
+                ("messages", lists(numbers(out.messages), &out.message_ends)),
+                ("nodes", lists(numbers(out.nodes), &out.node_ends)),
+                ("subscribers", lists(numbers(out.subscribers), &out.subscriber_ends)),
+                ("payloads", lists(Arc::new(UInt32Array::from(out.payloads.of)), &out.subscriber_ends)),
             ]);
             Ok((export(rows), export(results), names, cuts))
         })
@@ -456,24 +459,32 @@ fn operator(op: String) -> PyResult<Op> {
     })
 }
 
-fn part(all: &[u32], ends: &[u32], i: usize) -> Vec<u32> {
+fn part<'a, T>(all: &'a [T], ends: &[u32], i: usize) -> &'a [T] {
     let from = if i == 0 { 0 } else { ends[i - 1] as usize };
-    all[from..ends[i] as usize].to_vec()
+    &all[from..ends[i] as usize]
 }
 
-fn found(out: &Results, i: usize) -> Found {
-    (
-        part(&out.messages, &out.message_ends, i),
-        part(&out.nodes, &out.node_ends, i),
-        part(&out.subscribers, &out.subscriber_ends, i),
-        part(&out.payloads.of, &out.subscriber_ends, i),
-    )
+/// Returns a range of results.
+fn found<'py>(py: Python<'py>, out: &Results, range: Range<usize>) -> PyResult<Bound<'py, PyList>> {
+    let of = |i| -> PyResult<Found<'py>> {
+        Ok([
+            PyTuple::new(py, part(&out.messages, &out.message_ends, i))?,
+            PyTuple::new(py, part(&out.nodes, &out.node_ends, i))?,
+            PyTuple::new(py, part(&out.subscribers, &out.subscriber_ends, i))?,
+            PyTuple::new(py, part(&out.payloads.of, &out.subscriber_ends, i))?,
+        ])
+    };
+    let list = PyList::empty(py);
+    range.map(of).try_for_each(|one| list.append(PyTuple::new(py, one?)?))?;
+    Ok(list)
 }
 
-fn named(py: Python<'_>, out: &Results) -> Named {
-    let bytes = |all: &[Box<[u8]>]| all.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
+/// Takes out what results name. Payloads are freed one by one as they are copied, for they may be large.
+fn named(py: Python<'_>, out: &mut Results) -> Named {
+    let labels = out.labels.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
     let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
-    (bytes(&out.labels), texts, bytes(&out.payloads.made))
+    let made = std::mem::take(&mut out.payloads.made);
+    (labels, texts, made.into_iter().map(|b| PyBytes::new(py, &b).unbind()).collect())
 }
 
 /// Is there as much as one message may have?
@@ -490,10 +501,10 @@ fn numbers(all: Vec<u32>) -> ArrayRef {
     Arc::new(UInt32Array::new(ScalarBuffer::from(all), None))
 }
 
-fn lists(all: Vec<u32>, ends: &[u32]) -> ArrayRef {
-    let item = Arc::new(Field::new("item", DataType::UInt32, false));
+fn lists(all: ArrayRef, ends: &[u32]) -> ArrayRef {
+    let item = Arc::new(Field::new("item", DataType::UInt32, all.null_count() > 0));
     let offsets: Vec<i32> = std::iter::once(0).chain(ends.iter().map(|&e| e as i32)).collect();
-    Arc::new(ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), numbers(all), None))
+    Arc::new(ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), all, None))
 }
 
 fn structs(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {

@@ -62,9 +62,6 @@ class Found:
     payload: bytes | None = None
 
 
-NO_PAYLOAD = 2**32 - 1
-"""The place of a payload that the kernel has not made."""
-
 Cut = tuple[int, str]
 """The number of a subscription that does not get all results of a message, and the reason."""
 
@@ -426,7 +423,7 @@ def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Fo
     labels, texts, payloads = names
     kept = list(map(Kept, labels, texts))
     return [
-        Found(number, messages, shown, None if payload == NO_PAYLOAD else payloads[payload])
+        Found(number, messages, shown, None if payload is None else payloads[payload])
         for places, nodes, numbers, made in found
         for messages, shown in ((tuple([kept[place] for place in places]), tuple(nodes)),)
         for number, payload in zip(numbers, made, strict=True)

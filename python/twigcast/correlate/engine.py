@@ -19,7 +19,6 @@ from twigcast import _kernel
 from twigcast.columns import error_of
 from twigcast.correlate.default import (
     MAX_BYTES,
-    NO_PAYLOAD,
     Cut,
     Default,
     Found,
@@ -322,7 +321,7 @@ class Correlations:
         for places, _, numbers, made in found:
             of = tuple([messages[place] for place in places])
             for number, payload in zip(numbers, made, strict=True):
-                if payload == NO_PAYLOAD:
+                if payload is None:
                     return None
                 size += len(payloads[payload])
                 joined.append((number, payloads[payload], of))

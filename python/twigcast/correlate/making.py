@@ -121,12 +121,14 @@ class Results:
         ids: Mapping[int, SubscriptionId],
         of: Mapping[SubscriptionId, Correlation],
     ) -> list[Derived]:
-        """Add what was found; return what is published of it."""
+        """Add what was found, and empty the list; return what is published of it."""
         found.sort(key=lambda one: one.number)  # stable: the rest of the order is that of the strategy
+        found.reverse()
         derived: list[Derived] = []
         same: dict[Any, bytes] = {}
         count: Counter[tuple[int, tuple[bytes, ...]]] = Counter()
-        for one in found:
+        while found:
+            one = found.pop()  # so that payloads which nobody gets are freed
             id = ids.get(one.number)
             if id is None:  # removed meanwhile
                 continue

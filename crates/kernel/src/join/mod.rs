@@ -31,7 +31,7 @@ pub(crate) mod values;
 pub(crate) mod witness;
 
 pub use engine::{Correlator, Input, Settings};
-pub use payload::{Payloads, Piece, NO_PAYLOAD};
+pub use payload::{Payloads, Piece};
 pub use query::{Body, Comparison, Place, Tie};
 pub use results::Results;
 pub use witness::{Blocks, Spec, Variable, Witness};

@@ -60,14 +60,11 @@ impl Recipes {
     }
 }
 
-/// The subscriber's payload has to be made by the caller.
-pub const NO_PAYLOAD: u32 = u32::MAX;
-
-/// Payloads, each once, and by subscriber of each result which one it gets.
+/// Payloads, each once, and by subscriber of each result which one it gets: none if the caller has to make it.
 #[derive(Default)]
 pub struct Payloads {
     pub made: Vec<Box<[u8]>>,
-    pub of: Vec<u32>,
+    pub of: Vec<Option<u32>>,
     /// Bytes of all of them.
     pub size: usize,
 }
@@ -86,14 +83,14 @@ pub(super) fn make(
         return;
     }
     let budget = limits.max_message_result_bytes as usize;
-    let mut left = budget + budget / 4; // those who divide it need to see that it does not suffice
+    let mut left = budget + budget / 8; // those who divide it need to see that it does not suffice
     let copies = copies(found, (state, recipes), limits, elements, left);
-    let mut known: HashMap<(*const Piece, &[u64], &[NodeIx]), u32> = HashMap::new();
+    let mut known: HashMap<(*const Piece, &[u64], &[NodeIx]), Option<u32>> = HashMap::new();
     for one in found {
         recipes.each(one, |recipe, same| {
             let payload = match (recipe, out.of.last()) {
                 (_, Some(&last)) if same => last,
-                (None, _) => NO_PAYLOAD,
+                (None, _) => None,
                 (Some(recipe), _) => {
                     let key = (recipe.as_ptr(), &one.numbers[..], &one.nodes[..]);
                     *known.entry(key).or_insert_with(|| join(recipe, one, &copies, &mut left, out))
@@ -104,26 +101,25 @@ pub(super) fn make(
     }
 }
 
-/// Appends a payload and returns its number.
-fn join(recipe: &[Piece], one: &Found, copies: &Copies, left: &mut usize, out: &mut Payloads) -> u32 {
+/// Appends a payload and returns its number; None if it is beyond the budget, or an element is missing.
+fn join(recipe: &[Piece], one: &Found, copies: &Copies, left: &mut usize, out: &mut Payloads) -> Option<u32> {
     let part = |piece| match piece {
         &Piece::Element { block, shown } => copies.get(&(one.slots[block as usize], one.nodes[shown as usize])),
         Piece::Text(text) => Some(text),
     };
     let mut size = 0;
     for piece in recipe {
-        let Some(bytes) = part(piece) else { return NO_PAYLOAD };
-        size += bytes.len();
+        size += part(piece)?.len();
     }
     if size > *left {
-        return NO_PAYLOAD;
+        return None;
     }
     *left -= size;
     out.size += size;
     let mut payload = Vec::with_capacity(size);
     recipe.iter().filter_map(part).for_each(|bytes| payload.extend_from_slice(bytes));
     out.made.push(payload.into());
-    out.made.len() as u32 - 1
+    Some(out.made.len() as u32 - 1)
 }
 
 /// Copies the elements that results show, until they have more than `left` bytes.
