@@ -70,6 +70,8 @@ pub struct Payloads {
 }
 
 type Copies = HashMap<(Slot, NodeIx), Box<[u8]>>;
+/// What a payload is made of: the recipe, the numbers of the messages, and the nodes shown.
+type Key<'a> = (*const Piece, &'a [u64], &'a [NodeIx]);
 
 /// Makes the payloads of the results of one message, but for those beyond its budget.
 pub(super) fn make(
@@ -85,7 +87,7 @@ pub(super) fn make(
     let budget = limits.max_message_result_bytes as usize;
     let mut left = budget + budget / 8; // those who divide it need to see that it does not suffice
     let copies = copies(found, (state, recipes), limits, elements, left);
-    let mut known: HashMap<(*const Piece, &[u64], &[NodeIx]), Option<u32>> = HashMap::new();
+    let mut known: HashMap<Key<'_>, Option<u32>> = HashMap::new();
     for one in found {
         recipes.each(one, |recipe, same| {
             let payload = match (recipe, out.of.last()) {
