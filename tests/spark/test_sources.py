@@ -64,7 +64,8 @@ def test_lines(spark: SparkSession, tmp_path: Path) -> None:
     assert found["a.log#5"].time.timestamp() == 1700000000
     assert found["b.log.gz#1"].time.timestamp() == utc(2024, 1, 1, 23)
     assert [found[f"a.log#{n}"].error.code for n in (3, 4)] == ["no-time", "no-time"]
-    assert found["b.log.gz#2"].error is None  # what is not well-formed is for the match stage to say
+    # a message is read to be dated; one without a time path is refused by the match stage
+    assert found["b.log.gz#2"].error.code == "bad-tag"
 
 
 def test_records(spark: SparkSession, tmp_path: Path) -> None:
