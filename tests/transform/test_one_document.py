@@ -10,7 +10,7 @@ import pytest
 
 from twigcast import _kernel
 from twigcast.broker import Broker
-from twigcast.cli import cli
+from twigcast.cli import cli, correlate
 from twigcast.correlate.default import Seen
 from twigcast.engine import Engine, Failure, Subscription, TextPath
 from twigcast.errors import QueryError
@@ -215,3 +215,22 @@ def test_match_over_streams_reads_a_message_once(tmp_path: Path, capsys: pytest.
         *(("1.xml", number) for number in (1, 2, 3)),
         *(("0.xml", number) for number in (2, 3)),
     ]
+
+
+def test_match_over_streams_reads_messages_again_rather_than_hold_large_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"query": "//k", "result": "fragments"}
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps({**one, "id": id}) + "\n" for id in "ab"))
+    for number in range(4):
+        (tmp_path / f"{number}.xml").write_text(f'<m t="{9 - number}"><k>{"x" * 500}</k></m>')
+    files = [str(tmp_path / f"{number}.xml") for number in range(4)]
+    printed = []
+    for held, readings in ((1 << 20, 4), (3_000, 4 + 2), (0, 4 + 4)):
+        monkeypatch.setattr(correlate, "HELD", held)
+        before = _kernel.documents_built()
+        with pytest.raises(SystemExit):
+            cli(["match", "-s", str(tmp_path / "q.jsonl"), "--time", "/m/@t", *files])
+        assert _kernel.documents_built() - before == readings
+        printed.append(capsys.readouterr().out)
+    assert printed[0].count("xxx</k>") == 8 and set(printed) == {printed[0]}

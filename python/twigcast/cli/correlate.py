@@ -17,6 +17,7 @@ from twigcast.cli.progress import Progress
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
+from twigcast.shares import measure
 from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
 from twigcast.units import SECOND, parse_time, to_datetime
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from twigcast.engine import TextPath
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+HELD = 1 << 26
+"""Bytes of matches and results, roughly, that are held until their messages are published. Further messages are read
+again then."""
 
 
 def correlation_options(command: F) -> F:
@@ -126,7 +131,7 @@ class _Timed:
     time: int
     message: Message
     read: Read | None = None
-    """What was found in the message when it was read for its time."""
+    """What was found in the message when it was read for its time; None if that was too much to be held."""
 
 
 class _Clock:
@@ -134,6 +139,7 @@ class _Clock:
 
     def __init__(self, path: str | None, broker: Broker) -> None:
         self._count = 0
+        self._held = 0
         self._broker = broker
         self._path: TextPath | None = None
         if path is not None:
@@ -156,7 +162,21 @@ class _Clock:
             return f"there is nothing at {self._path.query}"
         text = read.text.decode()
         time = parse_time(text)
-        return f"{text[:100]!r} is not a time" if time is None else _Timed(stream, time, message, read)
+        if time is None:
+            return f"{text[:100]!r} is not a time"
+        size = _size(read)
+        if self._held + size > HELD:
+            return _Timed(stream, time, message)
+        self._held += size
+        return _Timed(stream, time, message, read)
+
+
+def _size(read: Read) -> int:
+    """Return how many bytes the matches and results of a message take, roughly."""
+    size = 8 * len(read.ids)
+    for result in read.results.values():
+        size += 32 * len(result[0] or ()) + 64 + measure(result)[1]
+    return size
 
 
 def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, format: str) -> int:
