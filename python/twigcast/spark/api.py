@@ -37,7 +37,8 @@ def read(
 
     Its columns are ``message``, ``time``, ``headers``, ``xml`` and ``error``. ``stream`` may be a dict, as the file has
     it: ``{"source": "directory", "path": "in", "messages": "lines"}``. A directory needs a folder ``state`` for its
-    listing log: one for each checkpoint, and to be kept as long.
+    listing log: one for each checkpoint, and to be kept as long. Where ``time`` is a path, messages are read for it,
+    and those that cannot be read have an ``error``; else they have one only when they are matched.
     """
     check_workers(spark.sparkContext)
     if isinstance(stream, Mapping):
