@@ -195,7 +195,8 @@ impl Blocks {
             }
             let same = &mut self.columns[bind];
             if same.iter().all(|column| column.id != variable.column) {
-                same.push(Column { id: variable.column, stream, joined: false });
+                let joined = self.joined.get(variable.column as usize).copied().unwrap_or(false);
+                same.push(Column { id: variable.column, stream, joined });
             }
         }
         if let Some((key, columns)) = keys {
