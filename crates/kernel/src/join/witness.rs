@@ -241,6 +241,22 @@ impl Blocks {
         self.joined[column as usize] = true;
     }
 
+    /// Tells whether bindings are of a block's variables, and of nodes that these have.
+    pub(super) fn fits(&self, block: BlockIx, bindings: &Bindings, cells: &[Cell]) -> bool {
+        let Some(Block { variables, .. }) = self.blocks.get(block as usize).and_then(Option::as_ref) else {
+            return false;
+        };
+        let has = |variable: &Variable, node: NodeIx| {
+            let at = cells.partition_point(|c| (c.column, c.node) < (variable.column, node));
+            cells.get(at).is_some_and(|c| (c.column, c.node) == (variable.column, node))
+        };
+        let Bindings { roots, edges } = bindings;
+        let mut below = variables[1..].iter().zip(edges);
+        edges.len() + 1 == variables.len()
+            && roots.iter().all(|&node| has(&variables[0], node))
+            && below.all(|(variable, pairs)| pairs.iter().all(|&(_, node)| has(variable, node)))
+    }
+
     /// Tells of a column whether its values are compared.
     pub(super) fn joined(&self) -> impl Fn(ColumnIx) -> bool + '_ {
         |column| self.joined.get(column as usize).copied().unwrap_or(false)
