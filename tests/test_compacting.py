@@ -8,7 +8,7 @@ import pytest
 
 import twigcast.engine
 from support import random_document
-from twigcast import Engine, Subscription
+from twigcast import Broker, Engine, Subscription
 from twigcast.snapshot import compact
 
 
@@ -53,6 +53,18 @@ def test_answers_stay_the_same() -> None:
         engine.add(s.query, id=f"u{s.id}", result=s.result)
     found = [{one.id for one in engine.select(xml) if str(one.id).startswith("us")} for xml in documents]
     assert found == [{f"u{one.id}" for one in plain.select(xml)} for xml in documents]
+
+
+def test_a_correlation_that_comes_back_after_compacting_joins() -> None:
+    query = "S//a->x FOLLOWED BY{x = y, 5 s} S//b->y"
+    broker = Broker()
+    assert isinstance(broker.engine, Engine)
+    broker.subscribe(query, id="first")
+    broker.unsubscribe("first")
+    compact(broker.engine)
+    broker.subscribe(query, id="again")
+    broker.publish(b"<a>1</a>", stream="S", time=1)
+    assert broker.publish(b"<b>1</b>", stream="S", time=2).subscriptions == ["again"]
 
 
 def test_a_compacted_set_can_be_saved_and_opened(tmp_path: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from twigcast import Broker
 
 NAMES = ("a", "b", "c")
@@ -41,3 +43,16 @@ def test_subscriptions_of_all_kinds_come_and_go_behind_the_same_paths() -> None:
         assert found == joined
         answers += len(single) + len(joined)
     assert answers > 100
+
+
+@pytest.mark.parametrize("filters", [0, 1, 5])
+def test_the_path_of_a_block_is_no_subscription_to_it(filters: int) -> None:
+    """Beside filters that are mere paths, on a stream that no correlation reads."""
+    broker = Broker()
+    for n in range(filters):
+        broker.subscribe(f"/list/f{n}", id=f"f{n}")
+    broker.subscribe("SELECT * FROM S/list/a->i FOLLOWED BY{i = e, 9 s} S/list/end->e", id="both")
+    message = b"<list><a/><f0/><end/></list>"
+    for matches in (broker.publish(message, stream="T"), *broker.publish_many([message], stream="T")):
+        assert matches.subscriptions == ["f0"][:filters]
+    assert broker.engine.match(message) == ["f0"][:filters]

@@ -100,6 +100,17 @@ def test_a_value_that_the_reader_did_not_compare_is_read_from_the_message() -> N
     assert results([one], messages, [b"x" * 40, b"", seen[2]]) == results([one], messages, None) != []
 
 
+def test_bindings_of_nodes_that_a_variable_does_not_have_are_read_from_the_message() -> None:
+    parsed = [parse_correlation("S//a->x[.//k->k] JOIN{k = m, INF} S//b->y[.//k->m]", {}, None)]
+    messages: Arrivals = [(1, "S", 1, b"<a><k>1</k><k>2</k></a>"), (2, "S", 2, b"<b><k>2</k></b>")]
+    first, second = witnesses(parsed, messages)
+    assert first is not None
+    expected = results(parsed, messages, None)
+    assert expected and results(parsed, messages, [first, second]) == expected
+    for node in (0, 9, 2**32 - 2):  # the last number is the node of the second k
+        assert results(parsed, messages, [first[:-4] + node.to_bytes(4, "little"), second]) == expected
+
+
 def test_a_stream_that_correlations_publish_is_joined_too() -> None:
     texts = (
         "S//a->x[.//k->k] JOIN{k = m, INF} S//b->y[.//k->m] PUBLISH d",

@@ -42,3 +42,11 @@ def test_queries_with_further_axes_agree_with_libxml2(seed: int) -> None:
         assert engine.match(xml) == right, [queries[i] for i in set(engine.match(xml)) ^ set(right)][:3]
         held += len(right)
     assert held > 500
+
+
+@pytest.mark.parametrize("number", ["last() - 'a'", "position() + 'a'", "'a' - last()"])
+def test_a_position_less_something_that_is_no_number_is_false(number: str) -> None:
+    engine = Engine()
+    engine.add(f"//a[b or ({number})]")
+    assert engine.match(b"<b><a/></b>") == []
+    assert engine.match(b"<b><a><b/></a></b>") == [1]

@@ -63,6 +63,11 @@ impl Gates {
     pub(crate) fn always_open(&self) -> Open {
         self.without.open()
     }
+
+    /// Returns whether some items of the path engine are gates.
+    pub(crate) fn any(&self) -> bool {
+        !self.numbers.is_empty()
+    }
 }
 
 impl Engine {

@@ -256,6 +256,7 @@ impl<P: PathMatcher> Drive for P {
         paths.sync(&engine.index);
         paths.begin(&engine.index);
         // Two instances of the sink, so that subscriptions to mere paths do not pay for the node table.
+        let mere_paths = !engine.has_patterns && !engine.gates.any();
         let results = matches!(deliver, Deliver::Results(_));
         // units are messages for filters only
         let transforms = Some(&engine.transforms).filter(|set| !set.is_empty() && units.is_none());
@@ -285,7 +286,7 @@ impl<P: PathMatcher> Drive for P {
         if let Some(units) = units {
             let sink = sink!(true);
             units.read(sink, reader, xml)
-        } else if engine.has_patterns || numbered {
+        } else if numbered || !mere_paths {
             let mut sink = sink!(true);
             reader.read(xml, limits, &mut sink)
         } else {

@@ -107,7 +107,10 @@ class Predicates:
         if type_of(expr) == NODE_SET:
             return self.exists(expr)
         if type_of(expr) == NUMBER:
-            if positions.linear(expr) is not None and counted == SIBLINGS:
+            linear = positions.linear(expr)
+            if linear is not None and counted == SIBLINGS:
+                if math.isnan(linear[2]):
+                    return FALSE  # no number is false, and yet not 0
                 return positions.compared(expr, "!=", ast.Number(0.0, expr.span)) or self.unsupported(expr)
             below = self.scalar_test(expr, "<", 0.0, counted)
             above = self.scalar_test(expr, ">", 0.0, counted)

@@ -89,7 +89,7 @@ impl Blocks {
         witness.blocks.sort_unstable();
         witness.cells.sort_unstable();
         witness.bindings.sort_by_key(|b| b.0);
-        usable
+        usable && witness.bindings.iter().all(|(block, bindings)| self.fits(*block, bindings, &witness.cells))
     }
 
     fn parse(&self, bytes: &mut Bytes<'_>, witness: &mut Witness) -> Option<bool> {

@@ -195,7 +195,8 @@ impl Blocks {
             }
             let same = &mut self.columns[bind];
             if same.iter().all(|column| column.id != variable.column) {
-                same.push(Column { id: variable.column, stream, joined: false });
+                let joined = self.joined.get(variable.column as usize).copied().unwrap_or(false);
+                same.push(Column { id: variable.column, stream, joined });
             }
         }
         if let Some((key, columns)) = keys {
@@ -238,6 +239,22 @@ impl Blocks {
             self.joined.resize(column as usize + 1, false);
         }
         self.joined[column as usize] = true;
+    }
+
+    /// Tells whether bindings are of a block's variables, and of nodes that these have.
+    pub(super) fn fits(&self, block: BlockIx, bindings: &Bindings, cells: &[Cell]) -> bool {
+        let Some(Block { variables, .. }) = self.blocks.get(block as usize).and_then(Option::as_ref) else {
+            return false;
+        };
+        let has = |variable: &Variable, node: NodeIx| {
+            let at = cells.partition_point(|c| (c.column, c.node) < (variable.column, node));
+            cells.get(at).is_some_and(|c| (c.column, c.node) == (variable.column, node))
+        };
+        let Bindings { roots, edges } = bindings;
+        let mut below = variables[1..].iter().zip(edges);
+        edges.len() + 1 == variables.len()
+            && roots.iter().all(|&node| has(&variables[0], node))
+            && below.all(|(variable, pairs)| pairs.iter().all(|&(_, node)| has(variable, node)))
     }
 
     /// Tells of a column whether its values are compared.
