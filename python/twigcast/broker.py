@@ -542,8 +542,9 @@ class Broker:
         """Publish messages one after the other; yield the matches of each as ``publish`` returns them.
 
         Messages of a list or tuple are published in batches of up to 256 where there are correlations, which is
-        quicker: those of a batch are published when the matches of its first one are asked for. Messages of any other
-        iterable are published when their own matches are asked for.
+        quicker: those of a batch are published when the matches of its first one are asked for, and a subscription that
+        a message pauses may still be tried on the rest of the batch. Messages of any other iterable are published when
+        their own matches are asked for.
 
         Raises MessageError at the first message that cannot be read; those before it have been published, and none
         after it.
