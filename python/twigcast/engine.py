@@ -514,17 +514,17 @@ class Engine:
         self,
         numbers: list[int],
         results: dict[int, Result],
-        exceeded: Iterable[tuple[int, str]],
+        exceeded: Sequence[tuple[int, str]],
         failures: list[Failure] | None,
         began: int,
         failed: Sequence[Failed] = (),
     ) -> tuple[list[SubscriptionId], dict[int, Result]]:
         """Return what ``find`` does for what the kernel found when ``reuses`` was ``began``."""
-        failed = [*(Failed.exceeded(number, what, self.limits) for number, what in exceeded), *failed]
         if results and self._transforming:
             results = dict(within_budget([(n, results[n]) for n in numbers if n in results], self.limits))
-        if failed:
-            self._report(failed, failures)
+        if exceeded or failed:
+            every = [*(Failed.exceeded(number, what, self.limits) for number, what in exceeded), *failed]
+            self._report(every, failures)
         with self._lock:
             if self._reuses != began:
                 numbers = [n for n in numbers if self._reused_at.get(n, 0) <= began]
