@@ -305,7 +305,7 @@ class Broker:
         return id
 
     def _enter(self, given: Subscription, prepared: Prepared | Correlation | None) -> None:
-        """Add a subscription to what matches it. ``prepared`` is a correlation's."""
+        """Add a subscription to its engine, or ``prepared``, a parsed correlation, to the correlations."""
         if prepared is not None:
             check_correlation(given.result, given.stream)
             self.correlations.add(given.id, prepared, given.query)
@@ -577,7 +577,7 @@ class Broker:
     def _publish_together(
         self, engine: Engine, messages: list[bytes], stream: str | None, failures: list[Failure] | None
     ) -> Iterator[Matches]:
-        """Publish messages by as few calls of the kernel as their results allow."""
+        """Publish messages in calls of the kernel that end where the results of a call are large."""
         with self._counting:
             first, last = self._published + 1, self._published + len(messages)
             self._published = last

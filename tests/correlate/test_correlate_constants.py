@@ -233,7 +233,7 @@ def test_a_message_that_cannot_be_read_ends_a_list_of_messages() -> None:
 
 
 def test_many_messages_with_more_results_than_one_may_have() -> None:
-    """The kernel returns between them, and begins again."""
+    """The kernel ends a call between two messages, and the next call goes on."""
     one, other = brokers(["S//a->x JOIN{x = y, INF} S//b->y"], Limits(max_message_results=20))
     messages = [b"<m><a>1</a><b>1</b></m>"] * 30
     assert list(one.publish_many(messages)) == [other.publish(xml) for xml in messages]

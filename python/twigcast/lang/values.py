@@ -115,4 +115,4 @@ STRING_FUNCTIONS: dict[str, Callable[..., Constant]] = {
     "normalize-space": lambda value: " ".join(re.findall("[^ \t\r\n]+", to_string(value))),
     "translate": _translate,
 }
-"""Functions of strings (section 4.2), on constants."""
+"""String functions of XPath 1.0 (section 4.2), by name, for arguments that are constants."""

@@ -73,7 +73,7 @@ pub struct Correlator {
     probe: Probe,
     arrived: u64,
     newest: Option<Time>,
-    /// How far apart messages of a result can be, and for how many queries.
+    /// By span (the greatest time between messages of one result) the number of queries that have it.
     spans: BTreeMap<Time, u32>,
     hits: Vec<(Entry, Slot)>,
     recipes: Recipes,
@@ -482,7 +482,7 @@ impl Correlator {
     }
 }
 
-/// Takes out the span of a query, which has none before it has subscribers.
+/// Removes the span of a query from the count of spans. A query without subscribers has no span.
 fn forget(spans: &mut BTreeMap<Time, u32>, query: &Query) {
     if query.subscribers.is_empty() {
         return;

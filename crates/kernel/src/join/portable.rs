@@ -81,8 +81,8 @@ impl Blocks {
         }
     }
 
-    /// Reads a witness from bytes, without the blocks and columns that are not known here. Returns false if it lacks a
-    /// value that is compared here, or the bytes are not those of a witness: the message is to be read again.
+    /// Reads a witness from bytes; blocks and columns that are not known here are left out. Returns false if the message
+    /// must be read again, because a value that is compared here is missing or the bytes are damaged.
     pub fn read_witness(&self, bytes: &[u8], witness: &mut Witness) -> bool {
         witness.clear();
         let usable = self.parse(&mut Bytes(bytes), witness).unwrap_or(false);

@@ -110,8 +110,8 @@ impl Probe {
         }
     }
 
-    /// The stored messages that agree with the new one in some pair of columns, but for those that match no block which
-    /// a query with that pair ties to a block of the new one.
+    /// Finds the stored messages that have a value in common with the new one in some pair of columns. Leaves out those
+    /// that match no block which a query with that pair ties to a block of the new message.
     fn meet(&mut self, state: &State, index: &Index, new: Slot) {
         self.find_ways(state, index, new);
         self.avoid_long_ways(index);

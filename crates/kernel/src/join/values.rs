@@ -1,5 +1,5 @@
-//! The values of messages in the state, numbered, each with the messages that have it: per column and
-//! set of blocks that they match, in the order of time.
+//! The values of messages in the state, numbered. Each value lists the messages that have it, by column and by the set
+//! of blocks that the messages match, in the order of time.
 //! A value without messages is forgotten, so an endless stream of new values takes no more than its window.
 
 use super::{ColumnIx, SetIx, Slot, Time, ValueIx};

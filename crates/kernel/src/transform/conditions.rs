@@ -12,7 +12,7 @@ use crate::values::number::number;
 use hashbrown::HashMap;
 use std::ops::Range;
 
-/// Nodes that are looked at one after the other for a condition.
+/// A condition is tested on up to this many nodes one by one; on more, it is evaluated for all nodes at once.
 const FEW: usize = 8;
 
 /// What is known of a predicate in a message.
@@ -88,11 +88,11 @@ impl Runner {
         }
     }
 
-    /// Does a node that the class's binding path leads to satisfy its other conditions?
+    /// Returns whether a node that the binding path of a class leads to satisfies the other conditions of the class.
     fn satisfies(&mut self, set: &Set, message: Message<'_>, class: u32, node: NodeIx) -> bool {
         let class = set.class(class);
         let binding = set.binding(class.binding);
-        // an access condition has been met by being a candidate
+        // the index led to this node by its access condition, which therefore holds
         let rest = match class.conds.first() {
             Some(Cond::Atom(_)) => &class.conds[1..],
             _ => &class.conds[..],

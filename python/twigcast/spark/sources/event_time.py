@@ -69,7 +69,7 @@ class EventTime:
         return with_columns(batch, time=times, error=errors), arrival
 
     def finish(self, batch: pa.RecordBatch, texts: pa.Array, arrival: pa.Array) -> pa.RecordBatch:
-        """Set the times that the messages say, as ``texts`` at the path. Those of refused messages stay."""
+        """Set each message's time from its text at the path. A refused message keeps its time."""
         if self.path is None:
             return batch
         times, errors = self._from_texts(batch.column("time"), batch.column("error"), texts)
