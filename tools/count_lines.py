@@ -106,7 +106,7 @@ def count(files: Iterable[tuple[str, str]], *, with_papers: bool) -> Counter[str
             continue
         if path.endswith((".py", ".pyi")):
             lines = count_python(content)
-        elif path.endswith(".rs") and not path.endswith("/tests.rs"):
+        elif path.endswith(".rs") and not path.endswith("/tests.rs") and "/tests/" not in path:
             lines = count_rust(content)
         else:
             continue
