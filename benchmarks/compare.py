@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 BAR = 0.05
@@ -33,11 +34,12 @@ Key = tuple[str, str, str]
 
 @dataclass
 class Series:
-    """What was measured of one line: a value a round and revision."""
+    """What was measured of one line: a value a round and revision, and the bar of the later revision."""
 
     better: str
     before: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Verdict:
     after: float | None = None
     ratio: float | None = None
     noise: float | None = None
+    bar: float | None = None
+    misses: bool = False
+    """Whether the median of the later revision misses the bar."""
 
 
 def judge(series: Series) -> Verdict:
@@ -60,7 +65,8 @@ def judge(series: Series) -> Verdict:
     before = median(series.before) if series.before else None
     after = median(series.after) if series.after else None
     if before is None or after is None:
-        return Verdict("only after" if before is None else "only before", before, after)
+        word = "only after" if before is None else "only before"
+        return Verdict(word, before, after, bar=series.bar, misses=_misses(series, after))
     costs = list(zip(series.before, series.after, strict=False))
     if series.better == "higher":
         costs = [(new, old) for old, new in costs]
@@ -69,7 +75,13 @@ def judge(series: Series) -> Verdict:
     least = max(noise, BAR)
     # 1.25 times slower is 1/1.25 of the speed: both directions are judged alike.
     word = "slower" if ratio > 1 + least else "faster" if ratio * (1 + least) < 1 else "same"
-    return Verdict(word, before, after, ratio, noise)
+    return Verdict(word, before, after, ratio, noise, series.bar, _misses(series, after))
+
+
+def _misses(series: Series, after: float | None) -> bool:
+    if series.bar is None or after is None:
+        return False
+    return after < series.bar if series.better == "higher" else after > series.bar
 
 
 def _ratio(old: float, new: float) -> float:
@@ -165,14 +177,25 @@ def build(revision: Revision, target: Path) -> None:
 # -- measuring
 
 
-def measure(revision: Revision, name: str, code: Path, *, quick: bool) -> dict[Key, tuple[float, str]]:
-    """Run one benchmark and return the value of each of its lines, and whether lower or higher is better."""
+class Measured(NamedTuple):
+    """A line of one run: its value, whether lower or higher is better, and its bar."""
+
+    value: float
+    better: str
+    bar: float | None
+
+
+def measure(revision: Revision, name: str, code: Path, *, quick: bool) -> dict[Key, Measured]:
+    """Run one benchmark and return what it measured, by line."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lines.json"
         command = [sys.executable, "-m", "benchmarks", "--only", name, "--json", str(file), "--plot", f"{file}.png"]
         call([*command, *(["--quick"] if quick else [])], code, revision.environment(code))
         lines = json.loads(file.read_text())["lines"]
-    return {(line["group"], line["name"], line["unit"]): (line["value"], line["better"]) for line in lines}
+    return {
+        (line["group"], line["name"], line["unit"]): Measured(line["value"], line["better"], line["bar"])
+        for line in lines
+    }
 
 
 def compare(revisions: Sequence[Revision], names: Sequence[str], rounds: int, *, quick: bool) -> dict[Key, Series]:
@@ -191,13 +214,15 @@ def compare(revisions: Sequence[Revision], names: Sequence[str], rounds: int, *,
                     one.failed.add(name)
                     say(f"{one.name} cannot run {name}: {error}")
                     continue
-                for key, (value, better) in values.items():
-                    series = found.setdefault(key, Series(better))
-                    (series.before, series.after)[number].append(value)
+                for key, measured in values.items():
+                    series = found.setdefault(key, Series(measured.better))
+                    (series.before, series.after)[number].append(measured.value)
+                    if number == 1:
+                        series.bar = measured.bar
     return found
 
 
-def _measured(one: Revision, revisions: Sequence[Revision], name: str, *, quick: bool) -> dict[Key, tuple[float, str]]:
+def _measured(one: Revision, revisions: Sequence[Revision], name: str, *, quick: bool) -> dict[Key, Measured]:
     """Measure a revision with the benchmarks of the later one, or with its own where these cannot be used."""
     before, after = revisions
     if name in after.benchmarks and name not in one.own:
@@ -216,7 +241,8 @@ def show(key: Key, verdict: Verdict) -> str:
     group, name, unit = key
     values = "".join(f"{'-' if one is None else f'{one:.4g}':>12}" for one in (verdict.before, verdict.after))
     change = "" if verdict.ratio is None else f"{verdict.ratio:>8.3f} ±{verdict.noise:.3f}"
-    return f"{group:<20} {name:<52}{values} {unit:<12}{change:<17} {verdict.word}"
+    bar = f"misses its bar of {verdict.bar:.4g}" if verdict.misses else ""
+    return f"{group:<20} {name:<52}{values} {unit:<12}{change:<17} {verdict.word:<12}{bar}".rstrip()
 
 
 def main() -> int:
@@ -243,7 +269,8 @@ def main() -> int:
     for key, verdict in verdicts.items():
         print(show(key, verdict))
     slower = sum(verdict.word == "slower" for verdict in verdicts.values())
-    print(f"{slower} of {len(verdicts)} lines slower by more than their noise and {BAR:.0%}")
+    missed = sum(verdict.misses for verdict in verdicts.values())
+    print(f"{slower} of {len(verdicts)} lines slower by more than their noise and {BAR:.0%}; {missed} miss their bar")
     return 1 if slower else 0
 
 

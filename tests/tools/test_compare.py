@@ -46,3 +46,19 @@ def test_medians_ratio_and_noise() -> None:
 def test_spread_of_few_rounds() -> None:
     assert spread([1.0]) == 0.0
     assert spread([1.0, 1.5]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("better", "bar", "misses"),
+    [
+        ("lower", 1.0, True),
+        ("lower", 1.5, False),
+        ("higher", 1.0, False),
+        ("higher", 1.5, True),
+        ("lower", None, False),
+    ],
+)
+def test_a_missed_bar_is_marked(better: str, bar: float | None, misses: bool) -> None:
+    series = Series(better, [1.0], [1.2, 1.2, 9.0], bar)
+    line = TOOL["show"](("group", "name", "X"), judge(series))
+    assert ("misses its bar" in line) is misses
