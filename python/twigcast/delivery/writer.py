@@ -64,6 +64,18 @@ FAILURES = pa.schema(
 )
 """Failures of subscriptions: a row for each subscription and reason, however many messages it failed on. The text is
 that of the last failure."""
+SEEN = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("message", pa.string()),
+        ("time", TIME),
+        ("xml", pa.binary()),
+        ("witness", pa.binary()),
+    ]
+)
+"""What correlations see of the messages that were not refused. Where that is nothing, there is no content: only the
+time counts."""
+SEEN_SQL = "stream string, message string, time timestamp, xml binary, witness binary"
 REPORT = pa.schema(
     [
         *((name, pa.int64()) for name in (field.name for field in fields(Counts))),
@@ -109,6 +121,8 @@ class LogPart:
         self._dead = _Part(staging / f"{attempt}.dead.parquet", DEAD)
         self._failures = _Part(staging / f"{attempt}.failures.parquet", FAILURES)
         self._failed = Tally()
+        self._seen = _Part(staging / f"{attempt}.seen.parquet", SEEN)
+        self._held_seen: list[pa.RecordBatch] = []
         self._held: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._held_bytes = self._held_rows = self._held_messages = 0
 
@@ -157,6 +171,17 @@ class LogPart:
         for row in failures.to_pylist():
             self._failed.add(**{**row, "last_time": row.pop("time")})
 
+    def see(self, seen: pa.RecordBatch) -> None:
+        """Keep what correlations see of some messages: ``message``, ``time``, ``xml`` and ``witness``."""
+        if sum(some.nbytes for some in self._held_seen) + seen.nbytes > GROUP_BYTES:
+            self._flush_seen()
+        self._held_seen.append(self._conform(seen, SEEN))
+
+    def _flush_seen(self) -> None:
+        if any(map(len, self._held_seen)):
+            self._seen.write(self._held_seen)
+        self._held_seen = []
+
     @property
     def report(self) -> dict[str, Any]:
         """One row of ``REPORT``."""
@@ -170,6 +195,7 @@ class LogPart:
             "deliveries": self._deliveries,
             "dead": self._dead,
             "failures": self._failures,
+            "seen": self._seen,
         }
 
     def _conform(
@@ -212,6 +238,7 @@ class LogPart:
         try:
             if kind is None:
                 self._flush()
+                self._flush_seen()
                 if self._failed:
                     self._failures.write([pa.RecordBatch.from_pylist(self._failed.rows, schema=FAILURES)])
         finally:

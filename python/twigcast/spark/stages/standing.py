@@ -71,7 +71,7 @@ def spread(standing: Iterable[Standing | Ready], buckets: int) -> tuple[tuple[St
     return tuple(map(tuple, spread))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Shipped:
     """Correlations in files, one for each bucket."""
 
