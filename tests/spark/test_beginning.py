@@ -10,7 +10,7 @@ import pytest
 
 from twigcast.delivery.files import write_record
 from twigcast.errors import StateDamaged
-from twigcast.spark.beginning import Beginning, fresh_checkpoint, put_in_place, read_running, write_running
+from twigcast.spark.beginning import Beginning, read_running, write_running
 from twigcast.spark.stages.standing import Standing
 
 STANDING = [Standing("a", "S/a->x JOIN{x = y, 1 h} S/a->y")]
@@ -26,9 +26,7 @@ def checkpoint_of(folder: Path) -> Path:
 def test_the_beginning_is_written_with_its_checkpoint(tmp_path: Path) -> None:
     checkpoint = checkpoint_of(tmp_path / "checkpoints" / "correlations")
     beginning = Beginning(7, {"in": 3, "bus": -1})
-    fresh = fresh_checkpoint(checkpoint)
-    beginning.write(fresh)
-    put_in_place(fresh, checkpoint)
+    beginning.begin(checkpoint)
     write_running(tmp_path, STANDING)
     assert [path.name for path in checkpoint.iterdir()] == ["beginning.json"], "nothing of the old state is left"
     assert Beginning.read(checkpoint, tmp_path) == beginning

@@ -19,7 +19,7 @@ from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.messages import message_batch
 from twigcast.spark.sources.seen_source import SeenReader
 from twigcast.spark.stages import validity
-from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Stored, process
+from twigcast.spark.stages.correlate import Buckets, Incoming, Storage, process
 from twigcast.spark.stages.deliver import DeliverTask
 from twigcast.spark.stages.seeing import Seeing
 from twigcast.spark.stages.standing import Shipped, Standing
@@ -60,28 +60,6 @@ def messages(xml: list[bytes]) -> Iterator[pa.RecordBatch]:
     yield message_batch(ids, pa.array(xml, pa.binary()), arrival=pa.repeat(pa.scalar(100 * SECOND), len(xml)))
 
 
-class _Memory:
-    def __init__(self) -> None:
-        self.blobs: dict[int, Blob] = {}
-
-    def stored(self) -> Stored | None:
-        return None
-
-    def store(self, stored: Stored) -> None: ...
-
-    def blob(self, number: int) -> Blob | None:
-        return self.blobs.get(number)
-
-    def put(self, number: int, blob: Blob) -> None: ...
-
-    def drop(self, number: int) -> None: ...
-
-    def since(self) -> str | None:
-        return None
-
-    def set_since(self, text: str) -> None: ...
-
-
 def test_a_message_is_read_once_on_its_way_through_a_pipeline(
     tmp_path: Path, reading: Reading, judged: list[bytes]
 ) -> None:
@@ -110,9 +88,9 @@ def test_a_message_is_read_once_on_its_way_through_a_pipeline(
         incoming = seen_in(tmp_path / "log")
         assert [one.xml for one in incoming] == [*GOOD, None]  # of the last one only the time counts
         assert [one.time // SECOND for one in incoming] == [1, 2, 3, 4, 7]
-        assert not list(process(Buckets(((UNSEEN,),), lateness=0, seen=True), 0, incoming, _Memory()))
+        assert not list(process(Buckets(((UNSEEN,),), lateness=0, seen=True), 0, incoming, Storage()))
         assert _kernel.documents_built() - before == len(xml)
-        found = list(process(Buckets(((JOIN,),), lateness=0, seen=True), 0, incoming, _Memory()))
+        found = list(process(Buckets(((JOIN,),), lateness=0, seen=True), 0, incoming, Storage()))
         assert [(row["kind"], row["messages"]) for row in found] == [("result", ["1", "2"])]
 
 

@@ -116,12 +116,12 @@ class LogPart:
         # The name is the attempt's own: a task that Spark runs again, or a worker that outlives its driver for a
         # moment, cannot touch what another one wrote.
         attempt = uuid.uuid4().hex
-        self._messages = _Part(staging / f"{attempt}.messages.parquet", MESSAGES)
-        self._deliveries = _Part(staging / f"{attempt}.deliveries.parquet", DELIVERIES)
-        self._dead = _Part(staging / f"{attempt}.dead.parquet", DEAD)
-        self._failures = _Part(staging / f"{attempt}.failures.parquet", FAILURES)
+        self._messages = Part(staging / f"{attempt}.messages.parquet", MESSAGES)
+        self._deliveries = Part(staging / f"{attempt}.deliveries.parquet", DELIVERIES)
+        self._dead = Part(staging / f"{attempt}.dead.parquet", DEAD)
+        self._failures = Part(staging / f"{attempt}.failures.parquet", FAILURES)
         self._failed = Tally()
-        self._seen = _Part(staging / f"{attempt}.seen.parquet", SEEN)
+        self._seen = Part(staging / f"{attempt}.seen.parquet", SEEN)
         self._held_seen: list[pa.RecordBatch] = []
         self._held: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._held_bytes = self._held_rows = self._held_messages = 0
@@ -189,7 +189,7 @@ class LogPart:
         return {**asdict(self.counts), **names}
 
     @property
-    def _parts(self) -> dict[str, _Part]:
+    def _parts(self) -> dict[str, Part]:
         return {
             "messages": self._messages,
             "deliveries": self._deliveries,
@@ -246,36 +246,38 @@ class LogPart:
                 part.close(durable=kind is None)
 
 
-class _Part:
+class Part:
     """A Parquet file that exists only if something is written to it; each call makes one row group."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, **options: Any) -> None:
+        """``options`` are those of Parquet, if they are not to be those of a log."""
         self._path = path
         self._schema = schema
+        self._options = options or {
+            "compression": "lz4",
+            "use_dictionary": [name for name in _REPEATING if name in schema.names],
+            "write_statistics": False,
+            "write_page_checksum": True,
+        }
         self._file: Any = None
         self._writer: Any = None
 
     @property
     def name(self) -> str | None:
+        """The name of the file, if there is one."""
         return None if self._writer is None else self._path.name
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
+        """Write some rows."""
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("xb")
-            dictionaries = [name for name in _REPEATING if name in self._schema.names]
-            self._writer = pq.ParquetWriter(
-                self._file,
-                self._schema,
-                compression="lz4",
-                use_dictionary=dictionaries,
-                write_statistics=False,
-                write_page_checksum=True,
-            )
+            self._writer = pq.ParquetWriter(self._file, self._schema, **self._options)
         table = pa.Table.from_batches(batches, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))
 
     def close(self, durable: bool) -> None:
+        """Let the file be whole, and outlast a loss of power if it is to count."""
         if self._writer is not None:
             self._writer.close()
             self._file.flush()

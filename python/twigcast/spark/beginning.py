@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twigcast.delivery.files import make_folder, read_record, replace, sync_folder, write_record
+from twigcast.delivery.files import make_folder, read_record, replace, write_record
 from twigcast.errors import StateDamaged
 from twigcast.private_files import FOLDER_MODE
 from twigcast.spark.stages.standing import Standing
@@ -62,25 +62,16 @@ class Beginning:
         except (KeyError, TypeError, ValueError) as error:
             raise StateDamaged(path, f"cannot be read: {error}") from error
 
+    def begin(self, checkpoint: Path) -> None:
+        """Make a new checkpoint, in place of one whose state nobody needs any more."""
+        if checkpoint.exists():
+            shutil.rmtree(checkpoint)
+        make_folder(checkpoint, FOLDER_MODE)
+        self.write(checkpoint)
+
     def write(self, checkpoint: Path) -> None:
         """Write the beginning to a checkpoint."""
         write_record(checkpoint / FILE, {"format": FORMAT_OF_BEGINNING, **asdict(self)})
-
-
-def fresh_checkpoint(checkpoint: Path) -> Path:
-    """Return an empty folder beside a checkpoint, which :func:`put_in_place` lets take its place."""
-    fresh = checkpoint.with_name(f".{checkpoint.name}.fresh")
-    shutil.rmtree(fresh, ignore_errors=True)
-    make_folder(fresh, FOLDER_MODE)
-    return fresh
-
-
-def put_in_place(fresh: Path, checkpoint: Path) -> None:
-    """Replace a checkpoint, if there is one, whose state nobody needs any more."""
-    if checkpoint.exists():
-        shutil.rmtree(checkpoint)
-    fresh.rename(checkpoint)
-    sync_folder(checkpoint.parent)
 
 
 def standing_of(records: Mapping[str, SubscriptionRecord]) -> list[Standing]:

@@ -28,6 +28,7 @@ from twigcast.spark.stages.correlate import (
     Blob,
     Buckets,
     Incoming,
+    Storage,
     Stored,
     process,
 )
@@ -158,39 +159,15 @@ def late(found: DataFrame) -> DataFrame:
     return found.where(f.col("kind") == LATE).select("stream", "message", f.timestamp_micros("time").alias("time"))
 
 
-class _Memory:
-    """The state of a bucket that lasts for one batch."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[int, Blob] = {}
-
-    def stored(self) -> Stored | None:
-        return None
-
-    def store(self, stored: Stored) -> None: ...
-
-    def blob(self, number: int) -> Blob | None:
-        return self.blobs.get(number)
-
-    def put(self, number: int, blob: Blob) -> None: ...
-
-    def drop(self, number: int) -> None: ...
-
-    def since(self) -> str | None:
-        return None
-
-    def set_since(self, text: str) -> None: ...
-
-
 def _whole(task: Buckets, key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
     """All messages of a static DataFrame, in one go."""
     columns = [table.column(name).to_pylist() for name in Incoming._fields]
     incoming = [Incoming(*row) for row in zip(*columns, strict=True)]
     task = replace(task, run=uuid4().hex)  # nothing of it may be found by another attempt
-    return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, _Memory())), FOUND)
+    return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, Storage())), FOUND)
 
 
-class _Spark:
+class _Spark(Storage):
     """The state of a bucket in Spark's state store."""
 
     def __init__(self, handle: Any) -> None:

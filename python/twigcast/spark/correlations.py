@@ -27,14 +27,7 @@ from twigcast.delivery import REPORT_SQL, Log, LogWriter
 from twigcast.delivery.log import CORRELATED
 from twigcast.errors import StateDamaged
 from twigcast.spark import earlier
-from twigcast.spark.beginning import (
-    Beginning,
-    fresh_checkpoint,
-    put_in_place,
-    read_running,
-    standing_of,
-    write_running,
-)
+from twigcast.spark.beginning import Beginning, read_running, standing_of, write_running
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
 from twigcast.spark.paths import local_uri
@@ -81,7 +74,7 @@ class CorrelationRun:
         self._seen: tuple[Mapping[str, SubscriptionRecord], Shipped] | None = None
         """The correlations that messages are matched for, as workers get them."""
         self.query: StreamingQuery | None = None
-        """The query that runs."""
+        """The query that runs, if the store has correlations, or had them a moment ago."""
         self._starts = 1
         self._interruptions = 0
         self._log: Log | None = None
@@ -97,11 +90,6 @@ class CorrelationRun:
     @property
     def _checkpoint(self) -> Path:
         return self.run.settings.state.checkpoints / CORRELATIONS
-
-    @property
-    def is_running(self) -> bool:
-        """Whether there is a query: the store has correlations, or had them a moment ago."""
-        return self.query is not None
 
     @property
     def _streams(self) -> dict[str, StreamRun]:
@@ -140,11 +128,9 @@ class CorrelationRun:
         if self._begun:
             return
         log = self._claimed_log()
-        fresh = fresh_checkpoint(self._checkpoint)
         last = {name: stream.log.last for name, stream in self._streams.items()}
-        Beginning(log.last + 1, last).write(fresh)
+        Beginning(log.last + 1, last).begin(self._checkpoint)
         self._keep_after(last)
-        put_in_place(fresh, self._checkpoint)
         write_running(self.run.settings.state.path, standing_of(published.correlations))
         self._begun = True
 
@@ -161,17 +147,12 @@ class CorrelationRun:
             stream.log.set_correlated(last[name])
 
     def prepare(self) -> None:
-        """Take over the state of an earlier version, before a stream commits anything."""
+        """Open the state, if there is some, before a stream commits anything."""
         with self._state_lock:
             if not self.run.live.correlations:
                 self._forget_all()
             elif self._begun:
-                beginning = Beginning.read(self._checkpoint, self.run.settings.state.path)
-                if beginning is None:
-                    last = {name: stream.log.last for name, stream in self._streams.items()}
-                    earlier.take_over(self._checkpoint, self.run.settings, last, self.run.listings)
-                elif beginning.earlier:
-                    earlier.finish(self._checkpoint, beginning)
+                self._open_state()
 
     def start(self) -> list[StreamingQuery]:
         """Start a query over the correlations that the store has now, if it has any."""
@@ -294,10 +275,14 @@ class CorrelationRun:
         self.run.runner.forget()
 
     def _open_state(self) -> None:
-        """Check that the state is whole, and that what is yet to be read is there."""
+        """Check that the state is whole, and that what is yet to be read is there and stays; take over older state."""
         checkpoint, log, streams = self._checkpoint, self._claimed_log(), self._streams
         beginning = Beginning.read(checkpoint, self.run.settings.state.path)
-        assert beginning is not None, "earlier state has been taken over"
+        if beginning is None:
+            last = {name: stream.log.last for name, stream in streams.items()}
+            beginning = earlier.take_over(checkpoint, self.run.settings, last, self.run.listings)
+        elif beginning.earlier:
+            beginning = earlier.finish(checkpoint, beginning)
         # A stream that has been added since begins with its log.
         began = {name: beginning.streams.get(name, stream.log.forgotten) for name, stream in streams.items()}
         self._beginning = Beginning(beginning.first, began)
@@ -311,6 +296,7 @@ class CorrelationRun:
             if stream.log.forgotten > reached[name]:
                 missing = f"batches after {reached[name]} are gone, which correlations have not read"
                 raise StateDamaged(stream.log.folder / CORRELATED, f"was lost, or {checkpoint} is too old: {missing}")
+        self._keep_after(reached)
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:

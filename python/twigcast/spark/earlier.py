@@ -40,15 +40,19 @@ def take_over(
         raise _refusal("did not end their last micro-batch")
     ends = offsets(checkpoint, batch) if batch >= 0 else []
     for place, (name, stream) in enumerate(settings.streams.items()):
-        if place < len(ends):
-            of_stream = settings.state.checkpoints / name
-            same = _has_read_the_same(stream, checkpoint, place, ends[place], of_stream, last[name], listings.get(name))
-        else:
+        if not isinstance(stream, config.Directory | config.Kafka | config.Table):
+            continue  # it cannot be replayed anyway
+        if place >= len(ends):
             same = last[name] + 1 == saved.get("streams", {}).get(name, {"batch": 0})["batch"]
+        elif name in listings:
+            same = _has_listed_the_same(listings[name], last[name], checkpoint, place, ends[place])
+        else:
+            of_stream = settings.state.checkpoints / name
+            known = offsets(of_stream, last[name])[0] if last[name] >= 0 else {}
+            same = _read(of_stream, 0, known) == _read(checkpoint, place, ends[place])
         if not same:
             raise _refusal(f"have read other messages of the stream {name!r} than its filters")
     beginning = Beginning(int(saved.get("first", 0)), dict(last), earlier=True)
-    checkpoint.mkdir(parents=True, exist_ok=True)
     beginning.write(checkpoint)
     return finish(checkpoint, beginning)
 
@@ -67,38 +71,24 @@ def finish(checkpoint: Path, beginning: Beginning) -> Beginning:
     return done
 
 
-def _has_read_the_same(
-    stream: config.AnyStream,
-    checkpoint: Path,
-    place: int,
-    end: Mapping[str, Any],
-    of_stream: Path,
-    last: int,
-    listing: Listing | None,
-) -> bool:
-    """Whether correlations have read what the batches of a stream up to ``last`` have: its source is the one at
-    ``place``, and ``end`` is where it stood."""
-    sources = checkpoint / "sources" / str(place)
-    if listing is not None:
-        if "logOffset" in end:
-            read = {path for _, path in listed_files(sources, int(end["logOffset"]), listing.root)}
-        else:
-            with closing(Listing(checkpoint / "folders" / listing.path.parent.name, listing.root)) as own:
-                read = set(own.taken(int(end.get("entry", -1)) + 1))
-        matched = set(listing.taken(last + 1))
-        # What has been cleared away may have been forgotten by one of the two.
-        return matched <= read and not any((listing.root / path).exists() for path in read - matched)
-    known = offsets(of_stream, last)[0] if last >= 0 else {}
-    if isinstance(stream, config.Table):
-        return _rows(sources, end) == _rows(of_stream / "sources" / "0", known)
-    return not isinstance(stream, config.Kafka) or end == known  # what else there is cannot be replayed anyway
+def _has_listed_the_same(listing: Listing, last: int, checkpoint: Path, place: int, end: Mapping[str, Any]) -> bool:
+    """Whether correlations have read the files of a folder that batches up to ``last`` have, and no other."""
+    if "logOffset" in end:
+        read = {path for _, path in listed_files(checkpoint / "sources" / str(place), end["logOffset"], listing.root)}
+    else:
+        with closing(Listing(checkpoint / "folders" / listing.path.parent.name, listing.root)) as own:
+            read = set(own.taken(end.get("entry", -1) + 1))
+    matched = set(listing.taken(last + 1))
+    # What has been cleared away may have been forgotten by one of the two.
+    return matched <= read and not any((listing.root / path).exists() for path in read - matched)
 
 
-def _rows(log: Path, end: Mapping[str, Any]) -> set[str]:
-    """Return the files of a table up to an offset of Spark's file source."""
-    upto = int(end.get("logOffset", -1))
-    rows = [row for file in log_files(log, upto) for row in log_rows(file)] if upto >= 0 else []
-    return {row["path"] for row in rows if row["batchId"] <= upto}
+def _read(checkpoint: Path, place: int, end: Mapping[str, Any]) -> object:
+    """Return what a query has read up to an offset: the files of a table, or the offset itself."""
+    if "logOffset" not in end:
+        return end
+    files = log_files(checkpoint / "sources" / str(place), end["logOffset"])
+    return {row["path"] for file in files for row in log_rows(file) if row["batchId"] <= end["logOffset"]}
 
 
 def _refusal(what: str) -> TwigcastError:

@@ -396,9 +396,8 @@ class StreamRun(ABC):
     def start(self) -> StreamingQuery | Following:
         """Begin to read."""
 
-    @abstractmethod
-    def tidy(self) -> None:
-        """Clear away what has been read, where the stream says so."""
+    def tidy(self) -> None:  # noqa: B027
+        """Clear away what has been read, where the stream says so. Only folders can be."""
 
     def commit(self, frame: DataFrame, batch: int, arrival: int) -> None:
         """Match the rows of a micro-batch, which arrived at this time, and commit what was found."""
@@ -434,9 +433,6 @@ class SparkRun(StreamRun):
     source: Source
     checkpoint: Path
 
-    def tidy(self) -> None:
-        """Do nothing: only folders are cleared away."""
-
     def start(self) -> StreamingQuery:
         writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
         writer = writer.option("checkpointLocation", local_uri(self.checkpoint))
@@ -451,8 +447,7 @@ class SparkRun(StreamRun):
             if self.stopping.is_set():
                 raise InterruptedError("stopped before this micro-batch began; the next run does it")
             if self.log.committed(batch) is None:
-                # Known from the checkpoint: a column of one value would only make rows longer.
-                self.commit(frame.drop("arrival"), batch, batch_time(self.checkpoint, batch))
+                self.commit(frame, batch, batch_time(self.checkpoint, batch))
 
 
 @dataclass

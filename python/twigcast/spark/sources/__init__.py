@@ -14,7 +14,6 @@ from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import LoadFiles, check_record
 from twigcast.spark.sources.kafka import kafka
 from twigcast.spark.sources.messages import Source as Source
-from twigcast.spark.sources.messages import dated
 from twigcast.spark.sources.table import table
 from twigcast.spark.sources.testing import rate, socket
 from twigcast.units import SECOND
@@ -29,14 +28,10 @@ def source_of(
     limits: Limits,
     state: Path | None = None,
 ) -> Source:
-    """Return the source that a stream of the configuration names; its rows have a column ``arrival``.
+    """Return the source that a stream of the configuration names.
 
     ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query.
     """
-    return dated(_source_of(spark, stream, limits, state))
-
-
-def _source_of(spark: SparkSession, stream: config.AnyStream, limits: Limits, state: Path | None) -> Source:
     if isinstance(stream, config.Directory):
         if state is None:
             text = "to read a directory needs a folder to remember in which files have been read"

@@ -62,14 +62,6 @@ class FolderSource(DataSource):
         return FolderReader(dict(self.options))
 
 
-class _Slice(InputPartition):
-    """Some files of a micro-batch."""
-
-    def __init__(self, paths: list[str], arrivals: list[int]) -> None:
-        self.paths = paths
-        self.arrivals = arrivals
-
-
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lists the folder in a process of its own beside the driver, and gives Spark one micro-batch at a time."""
 
@@ -117,12 +109,12 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             paths += entry.paths
             arrivals += [entry.arrival] * len(entry.files)
         size = max(1, -(-len(paths) // int(self._options["slices"])))
-        return [_Slice(paths[n : n + size], arrivals[n : n + size]) for n in range(0, len(paths), size)]
+        return [InputPartition((paths[n : n + size], arrivals[n : n + size])) for n in range(0, len(paths), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Slice)
-        arrivals = pa.array(partition.arrivals, pa.int64()).cast(COLUMNS.field("arrival").type)
-        yield pa.RecordBatch.from_arrays([pa.array(partition.paths, pa.string()), arrivals], schema=COLUMNS)
+        paths, arrivals = partition.value
+        columns = [pa.array(paths, pa.string()), pa.array(arrivals, pa.int64()).cast(COLUMNS.field("arrival").type)]
+        yield pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
 
     def stop(self) -> None:
         if self._opened is not None:

@@ -222,12 +222,11 @@ class Listing:
         rows = self._database.rows("SELECT path FROM files WHERE entry < ?", (before,))
         return [row["path"] for row in rows]
 
-    def take_over(self, found: Iterable[tuple[int, str]], upto: int, arrivals: dict[int, int]) -> None:
+    def take_over(self, found: Iterable[tuple[int, str]], upto: int) -> None:
         """Begin with files that were read before this log was there, each with its micro-batch up to ``upto``."""
         with self._lock, self._database.transaction() as db:
             rows = [(path, entry) for entry, path in found]
             db.executemany("INSERT OR IGNORE INTO files (path, entry) VALUES (?, ?)", rows)
-            db.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?)", arrivals.items())
             db.execute("UPDATE about SET next = max(next, ?)", (upto + 1,))
         self._known.update(path for path, _ in rows)
 

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from twigcast.delivery.log import Log, LogBatch, rows_of
 from twigcast.delivery.writer import SEEN_SQL
+from twigcast.errors import StateDamaged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,13 +57,6 @@ class SeenSource(DataSource):
         return SeenReader(dict(self.options))
 
 
-class _Slice(InputPartition):
-    """Some parts of a micro-batch."""
-
-    def __init__(self, files: list[str]) -> None:
-        self.files = files
-
-
 class SeenReader(DataSourceStreamReader):
     """Follows the logs in a process of its own beside the driver."""
 
@@ -95,24 +89,28 @@ class SeenReader(DataSourceStreamReader):
     def _after(self, start: Mapping[str, int]) -> list[LogBatch]:
         """Return the committed batches of a micro-batch that begins after an offset."""
         found, messages, size = [], 0, 0
-        every = [log.batches(start.get(log.stream, self._beginning[log.stream])) for log in self._logs]
-        for one in heapq.merge(*every, key=lambda one: one.time):
+        for one in heapq.merge(*(self._batches(log, start) for log in self._logs), key=lambda one: one.time):
             found.append(one)
             messages, size = messages + one.counts.messages, size + one.counts.bytes
             if messages >= MESSAGES or size >= BYTES:
                 break
         return found
 
+    def _batches(self, log: Log, start: Mapping[str, int]) -> Iterator[LogBatch]:
+        first = start.get(log.stream, self._beginning[log.stream])
+        if log.forgotten > first:
+            raise StateDamaged(log.folder, f"has lost batches after {first}, which correlations have not read")
+        return log.batches(first)
+
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         files: list[str] = []
         for log in self._logs:
-            first, last = (offset.get(log.stream, self._beginning[log.stream]) for offset in (start, end))
-            for one in log.batches(first):
+            last = end.get(log.stream, self._beginning[log.stream])
+            for one in self._batches(log, start):
                 if one.batch <= last:
                     files += map(str, one.files("seen"))
-        return [_Slice(files[place :: self._slices]) for place in range(min(self._slices, len(files)))]
+        return [InputPartition(files[place :: self._slices]) for place in range(min(self._slices, len(files)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Slice)
-        for file in partition.files:
+        for file in partition.value:
             yield from rows_of(Path(file))

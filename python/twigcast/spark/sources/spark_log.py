@@ -39,7 +39,7 @@ def take_over(listing: Listing, checkpoint: Path, last: int) -> None:
             hint = "give the stream another name, or name an empty state folder"
             raise StateDamaged(checkpoint, "is the state of another kind of source", hint=hint)
         found = [(last, path) for _, path in listed_files(checkpoint / "sources" / "0", looked[0], listing.root)]
-        listing.take_over(found, last, {})
+        listing.take_over(found, last)
     # From here on the listing log says what was read; half a checkpoint must not be taken for one.
     for part in PARTS:
         path = checkpoint / part

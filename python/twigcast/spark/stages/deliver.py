@@ -85,7 +85,7 @@ class DeliverTask:
         asked = Asked(held.engine, self.version.selects, streams=streams, at_once=MATCHES_AT_ONCE)
         for messages, outcome in reading(batches, asked):
             if kept is not None:
-                kept.write(messages)
+                kept.keep(messages)
             rejected = outcome.rejected
             if rejected is not None and self.first and not self.again:
                 part.reject(_dead(messages, rejected))
