@@ -254,9 +254,9 @@ class CorrelationRun:
         folder.mkdir(parents=True)
         return folder
 
-    def _reached(self) -> dict[str, int]:
-        """Return by stream the last batch that Spark has committed."""
-        batch = max(numbers(self._checkpoint / "commits"), default=-1)
+    def _reached(self, before: int = 0) -> dict[str, int]:
+        """Return by stream the last batch that Spark has committed, or had ``before`` so many micro-batches."""
+        batch = max(numbers(self._checkpoint / "commits"), default=-1) - before
         return {**self._beginning.streams, **(offsets(self._checkpoint, batch)[0] if batch >= 0 else {})}
 
     def has_read_all(self) -> bool:
@@ -265,9 +265,12 @@ class CorrelationRun:
         return all(stream.log.last <= reached[name] for name, stream in self._streams.items())
 
     def _release(self) -> None:
-        """Let the logs forget what the query has read, once the sinks have passed it."""
+        """Let the logs forget what the query has read, once the sinks have passed it.
+
+        The last micro-batch stays: a loss of power may undo Spark's commit, as that does not wait for the disk.
+        """
         with self._state_lock:
-            reached = self._reached()
+            reached = self._reached(before=1)
             if not self._begun or reached == self._released:
                 return
             self._keep_after(reached)
@@ -296,7 +299,7 @@ class CorrelationRun:
             if stream.log.forgotten > reached[name]:
                 missing = f"batches after {reached[name]} are gone, which correlations have not read"
                 raise StateDamaged(stream.log.folder / CORRELATED, f"was lost, or {checkpoint} is too old: {missing}")
-        self._keep_after(reached)
+        self._keep_after(self._reached(before=1))
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:
