@@ -18,8 +18,9 @@ from twigcast.limits import Limits
 from twigcast.papers import Engine
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedTransforms
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.transform.encode import _packed
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def test_the_papers_queries() -> None:

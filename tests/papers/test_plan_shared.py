@@ -16,8 +16,9 @@ from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import Planner, reference
 from twigcast.papers.plans.reference import transformed
 from twigcast.papers.plans.shared import SharedPlans
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.transform.nodes import Message
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def check(shared: SharedPlans, transforms: dict[int, Transform], documents: list[bytes]) -> int:

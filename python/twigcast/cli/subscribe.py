@@ -63,7 +63,7 @@ def subscribe(
     id: str | None,
     subscriber: str | None,
     kind: str | None,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     default_namespace: str | None,
     dialect: str,
     result: str,
@@ -86,7 +86,7 @@ def subscribe(
     options: dict[str, Any] = {
         "subscriber": subscriber,
         "kind": kind,
-        "namespaces": dict(namespaces) or None,
+        "namespaces": namespaces or None,
         "default_namespace": default_namespace,
         "dialect": dialect,
         "result": result,
@@ -97,11 +97,11 @@ def subscribe(
     }
     try:
         if schema is not None and not allow_never:
-            scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
+            scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
             check(schema, query, **scope, dialect=dialect)
         streams = [] if stream is None else [stream]
         if is_correlation(query):
-            parsed = parse_correlation(query, dict(namespaces), default_namespace)
+            parsed = parse_correlation(query, namespaces, default_namespace)
             _refuse_source_stream(parsed)
             streams = [name for name in parsed.streams if name]
         with opened(url, create=not replace) as store:
