@@ -14,10 +14,10 @@ from twigcast.cli.options import OneOf, format_option, namespace_options, schema
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
 from twigcast.correlate.streams import inadmissible
-from twigcast.correlation import Correlation
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
 from twigcast.hints import suggest
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import ambiguity, described
 from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.results import RESULTS

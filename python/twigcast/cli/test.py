@@ -12,9 +12,9 @@ import click
 from twigcast.cli.inputs import as_json, expand, printable, read, readable, refuse_stdin_twice
 from twigcast.cli.options import OneOf, limit_options, namespace_options, schema_option, take_limits
 from twigcast.cli.output import Report
-from twigcast.constructor import Transform
 from twigcast.engine import DIALECTS, Engine, Failure
 from twigcast.errors import MessageError, OptionError, QueryError, Span
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
