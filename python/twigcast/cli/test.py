@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
-from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
-from twigcast.cli.transforms import TransformProbe
-from twigcast.engine import DIALECTS
+from twigcast.cli.inputs import as_json, expand, printable, read, readable, refuse_stdin_twice
+from twigcast.cli.options import OneOf, limit_options, namespace_options, schema_option, take_limits
+from twigcast.cli.output import Report
+from twigcast.engine import DIALECTS, Engine, Failure
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.lang.flwr import is_transform
+from twigcast.ir.transform import Transform
+from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
+from twigcast.shares import REASONS
 from twigcast.whynot import Probe
 
 EPILOG = """\b
@@ -48,8 +50,8 @@ def test(
     format: str,
     dialect: str,
     schema: Schema | None,
-    namespaces: tuple[tuple[str, str], ...],
-    **limits: int | None,
+    namespaces: dict[str, str],
+    **limits: Any,
 ) -> None:
     """Tell for each MESSAGE whether QUERY matches it.
 
@@ -57,32 +59,25 @@ def test(
     predicate that fails, the node of the message that comes closest, and what was probably meant. A MESSAGE is a file,
     a folder, or - for stdin.
     """
-    if messages.count("-") > 1:
-        raise click.UsageError("stdin (-) can be read once only")
+    refuse_stdin_twice(*messages)
     _refuse_swapped(query, messages)
-    ask = _asking(query, dict(namespaces), dialect, limits_from(limits))
-    never = never_matches(schema, query, namespaces=dict(namespaces), dialect=dialect)
+    ask = _asking(query, namespaces, dialect, take_limits(limits))
+    never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
     if never is not None:
         click.echo(f"warning: {never}", err=True)
-    matched, errors = False, 0
-    for message in read(expand(messages)):
-        name = printable(message.name)
-        if isinstance(message, Unreadable):
-            click.echo(f"{name}: unreadable: {message.reason}", err=True)
-            errors += 1
-            continue
+    report = Report()
+    for message in readable(read(expand(messages)), report.unreadable):
         try:
             holds, told, said = ask(message.data)
         except MessageError as error:
-            click.echo(f"{name}:{error}", err=True)
-            errors += 1
+            report.refused(message.name, error)
             continue
-        matched |= holds
+        report.matched |= holds
         if format == "jsonl":
             click.echo(as_json({"message": message.name, **told}))
         else:
-            click.echo(f"{name}: {said}")
-    ctx.exit(2 if errors else 0 if matched else 1)
+            click.echo(f"{printable(message.name)}: {said}")
+    ctx.exit(report.finish())
 
 
 def _refuse_swapped(query: str, messages: tuple[str, ...]) -> None:
@@ -119,3 +114,33 @@ def _asking(
         return verdict.matches, verdict.as_dict(), str(verdict)
 
     return ask
+
+
+class TransformProbe:
+    """Tells what a transform makes of a message, or why nothing."""
+
+    def __init__(self, query: str, *, namespaces: Mapping[str, str], limits: Limits | None) -> None:
+        self._engine = Engine(namespaces=namespaces, limits=limits)
+        self._engine.add(query)
+        self._why = Probe(_as_filter(parse_transform(query, namespaces)), limits=limits)
+
+    def test(self, xml: bytes) -> tuple[bool, dict[str, Any], str]:
+        """Whether something is made, and that for machines and for people."""
+        failures: list[Failure] = []
+        found = self._engine.select(xml, failures=failures)
+        for failure in failures:
+            raise failure.error
+        if not found:
+            verdict = self._why.test(xml)
+            return False, verdict.as_dict(), str(verdict)
+        payload, reason = found[0].payload, found[0].reason
+        if payload is None:
+            why = REASONS.get(reason or "", "what it makes is longer than the limit")
+            return True, {"match": True, "complete": False, "reason": reason}, f"matches, but {why}"
+        return True, {"match": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"
+
+
+def _as_filter(transform: Transform) -> str:
+    """Return the filter that holds for the messages that the transform makes something of."""
+    where = "" if transform.where is None else f"[{transform.where.text}]"
+    return transform.binding.text + where
