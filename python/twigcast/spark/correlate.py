@@ -45,7 +45,7 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 def correlate(
     messages: DataFrame,
-    subscriptions: Mapping[str, str | Correlation] | Iterable[Standing],
+    subscriptions: Mapping[str, str | Correlation] | Iterable[Standing | Ready],
     *,
     stream: str | Column | None = None,
     id: str = "message",
@@ -83,17 +83,17 @@ def correlate(
         subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
     subscriptions = list(subscriptions)
     for one in subscriptions:
-        if not isinstance(one, Standing):
+        if not isinstance(one, Standing | Ready):
             text = f"subscriptions must be a dict of queries by id, not a list of {type(one).__name__}"
             raise OptionError("bad-subscriptions", text, hint='correlate(messages, {"id": "S/a->x JOIN{…} S/b->y"})')
-    standing = [Ready(one.id, one.digest, one.parsed()) for one in subscriptions]
-    check_streams({one.id: one.correlation for one in standing})
+    standing = [Ready.of(one) for one in subscriptions]
+    check_streams({one.id: one.parsed() for one in standing})
     if buckets < 1:
         raise OptionError("bad-buckets", f"the number of buckets is {buckets}", hint="give 1 or more")
     by_bucket = spread(standing, buckets)
     used = [number for number, some in enumerate(by_bucket) if some] or [0]
     if lateness is None:  # the same for all buckets, whatever their windows
-        late = max((_span(one.correlation) for one in standing), default=0)
+        late = max((_span(one.parsed()) for one in standing), default=0)
     else:
         late = duration_option("lateness", lateness, ENDLESS)
     most = size_option("max_state_bytes", max_state_bytes)

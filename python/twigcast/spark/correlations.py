@@ -18,7 +18,7 @@ import shutil
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from twigcast.spark.serve import files_of
 from twigcast.spark.stages.correlate import EVICTED
 from twigcast.spark.stages.deliver import DeliverFound
 from twigcast.spark.stages.seeing import Seeing
-from twigcast.spark.stages.standing import Shipped, Standing
+from twigcast.spark.stages.standing import Ready, Shipped, Standing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -71,6 +71,8 @@ class CorrelationRun:
         self._released: dict[str, int] = {}
         """By stream the last batch that its log need not keep for the query."""
         self._records: dict[str, SubscriptionRecord] = {}
+        self._parsed: dict[str, Ready] = {}
+        """The correlations by id, as they were parsed last."""
         self._seen: tuple[Mapping[str, SubscriptionRecord], Shipped] | None = None
         """The correlations that messages are matched for, as workers get them."""
         self.query: StreamingQuery | None = None
@@ -117,11 +119,18 @@ class CorrelationRun:
                 folder = self.run.settings.state.snapshots / "seen"
                 folder.mkdir(exist_ok=True)
                 files = files_of(self.run.spark.sparkContext)
-                shipped = Shipped.write(folder, [standing_of(published.correlations)], files)
+                shipped = Shipped.write(folder, [self._ready(standing_of(published.correlations))], files)
                 # When no micro-batch has it any more; while it is being matched, each has.
                 weakref.finalize(shipped, files.delete, shipped.files[0])
                 self._seen = published.correlations, shipped
             return Seeing(self._seen[1], stream)
+
+    def _ready(self, standing: Sequence[Standing]) -> list[Ready]:
+        """Return correlations as they are parsed; those that are known are not parsed again."""
+        known = self._parsed
+        same = {one.id: known[one.id] for one in standing if one.id in known and known[one.id].digest == one.digest}
+        self._parsed = {one.id: same.get(one.id) or Ready.of(one) for one in standing}
+        return list(self._parsed.values())
 
     def _begin(self, published: Published) -> None:
         """Make a checkpoint that begins where the streams are, unless there is one for the correlations already."""
@@ -173,7 +182,9 @@ class CorrelationRun:
             write_running(folder, standing)
         else:
             standing, self._records = before, {}  # until the batch has been repeated; then the store's set follows
-        writer = self._found(standing).writeStream.foreachBatch(self._batch)
+        with self._state_lock:
+            ready = self._ready(standing)
+        writer = self._found(ready).writeStream.foreachBatch(self._batch)
         writer = writer.queryName(f"{CORRELATIONS} {self.run.id}")
         writer = writer.option("checkpointLocation", local_uri(self._checkpoint))
         # The source waits for the next batch of a stream, so that results need not wait for a trigger of their own.
@@ -230,14 +241,14 @@ class CorrelationRun:
             return None
         return None if self._claimed_log().committed(self._beginning.first + last) is None else last
 
-    def _found(self, standing: Iterable[Standing]) -> DataFrame:
+    def _found(self, ready: Iterable[Ready]) -> DataFrame:
         from twigcast.spark.correlate import correlate
         from twigcast.spark.sources.seen_source import seen_frame
 
         settings = self.run.settings
         return correlate(
             seen_frame(self.run.spark, settings.state.log, self._beginning.streams),
-            standing,
+            ready,
             stream="stream",
             witness="witness",
             lateness=settings.correlations.lateness,
