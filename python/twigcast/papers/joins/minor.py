@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge, join_graph
 from twigcast.correlation import Correlation, Ref
 from twigcast.lang.canon import exists, with_filters
+from twigcast.papers.joins.graph import GraphNode, JoinGraph, ValueEdge, join_graph
 from twigcast.pattern import Twig
 
 

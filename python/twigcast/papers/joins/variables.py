@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twigcast.correlate.minor import PatternNode
 from twigcast.correlation import Correlation
+from twigcast.papers.joins.minor import PatternNode
 from twigcast.pattern import Node, Twig
 
 
