@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 
 from twigcast.correlate.default import Default, Prepared
 from twigcast.correlate.encode import path_of, twig_of
-from twigcast.correlation import Correlation, Link, Ref
+from twigcast.ir.correlation import Correlation, Link, Ref
+from twigcast.ir.pattern import Twig
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xscl import parse_correlation, window_text
-from twigcast.pattern import Twig
 
 
 @dataclass(frozen=True, slots=True)

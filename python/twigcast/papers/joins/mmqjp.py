@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from twigcast.correlation import FOLLOWED, Block, Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.conjunctive import conjunctive_query, template_columns
 from twigcast.papers.joins.minor import PatternNode, patterns

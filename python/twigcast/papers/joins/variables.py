@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
+from twigcast.ir.pattern import Node, Twig
 from twigcast.papers.joins.minor import PatternNode
-from twigcast.pattern import Node, Twig
 
 
 @dataclass(slots=True)
