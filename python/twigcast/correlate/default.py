@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate, islice
 from threading import RLock
@@ -20,6 +20,7 @@ from twigcast.errors import MessageError, QueryError
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link, Ref
 from twigcast.ir.pattern import Twig
 from twigcast.ir.transform import Element
+from twigcast.ir.visit import replace
 from twigcast.limits import Limits
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
