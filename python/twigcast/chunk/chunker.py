@@ -55,7 +55,7 @@ class Chunker:
             [(chunk.whole, chunk.batchable and batch_bytes is not None) for chunk in self._chunks],
             batch_bytes or UNBOUNDED,
             max_fragment or limits.max_bytes,
-            limits.of_kernel(),
+            limits.as_dict(),
             window,
             max_document or UNBOUNDED,
             self._checks,
@@ -73,8 +73,7 @@ class Chunker:
 
     def _done(self, error: _kernel.Error | None) -> list[Fragment]:
         if error is not None:
-            code, text, line, column, offset = error
-            self.error = MessageError(code, text, line=line, column=column, offset=offset)
+            self.error = MessageError.of_kernel(error)
         if self._checks and self.foreign is None:
             self._check()
         made = []

@@ -179,7 +179,7 @@ class _Run:
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
     """The same blocks, and whether the document can be cut as it is: it is in UTF-8, and no DTD changes it."""
-    check = _kernel.Check(options.limits.of_kernel(), HEAD // 8)
+    check = _kernel.Check(options.limits.as_dict(), HEAD // 8)
     seen = []
     for block in blocks:
         seen.append(block)

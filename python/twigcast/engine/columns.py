@@ -46,12 +46,7 @@ def columns_of(batch: Any) -> tuple[pa.Array, pa.Array]:
 
 def raise_if(error: _kernel.Error | None) -> None:
     if error is not None:
-        raise error_of(error)
-
-
-def error_of(error: _kernel.Error) -> MessageError:
-    code, text, line, column, offset = error
-    return MessageError(code, text, line=line, column=column, offset=offset)
+        raise MessageError.of_kernel(error)
 
 
 def reject(column: pa.StructArray, rejected: Rejected) -> pa.StructArray:

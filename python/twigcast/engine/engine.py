@@ -17,7 +17,7 @@ from twigcast import rows as row_types
 from twigcast.common.arrow import pa, pc
 from twigcast.common.forking import refuse_if_forked_in_use
 from twigcast.common.removed import refuse_removed
-from twigcast.engine.columns import Rejected, columns_of, error_of, message_of, raise_if, reject
+from twigcast.engine.columns import Rejected, columns_of, message_of, raise_if, reject
 from twigcast.engine.delta import History
 from twigcast.engine.failures import Failed, FailedRows, exceeded_rows, failures_column
 from twigcast.engine.failures import Failure as Failure
@@ -149,7 +149,7 @@ class Engine:
             self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = _kernel.Limits(self.limits.of_kernel())
+        self._limits = _kernel.Limits(self.limits.as_dict())
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
         self.kernel = self._make_kernel()
         self._scope = scope_of(self.namespaces, None)
@@ -491,8 +491,7 @@ class Engine:
             numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
-        if error is not None:
-            raise error_of(error)
+        raise_if(error)
         if self._gate is not None:
             self._validate(xml)
         failed: list[Failed] = []
@@ -571,9 +570,9 @@ class Engine:
         Subscriptions that could not be evaluated are appended to ``failed``."""
         # A piece ends after what must not be cut, so it may have more than that may have.
         limits = replace(self.limits, max_bytes=min(4 * self.limits.max_bytes, 2**32 - 1))
-        numbers, exceeded, error = units.match_one(xml, free, limits.of_kernel())
+        numbers, exceeded, error = units.match_one(xml, free, limits.as_dict())
         if error is not None:
-            return [], error_of(error)
+            return [], MessageError.of_kernel(error)
         failed += [Failed.exceeded(number, what, limits) for number, what in exceeded]
         return numbers, None
 
