@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from operator import eq
 from typing import Any, overload
 
-from twigcast import rows
-from twigcast.common.arrow import pa, pc
 from twigcast.common.text import shown
 from twigcast.engine.shares import Result
 from twigcast.errors import OptionError, QueryError, Span
@@ -163,31 +161,3 @@ def check_selects(query: str, result: str, plan: Plan) -> None:
     text = f"the query is true or false of a message and selects no {result}"
     hint = 'ask for the result "match", or write a path to the nodes that you want'
     raise QueryError("not-a-node-set", text, hint=hint, source=query, span=Span(0, len(query)))
-
-
-def as_matches(lists: pa.ListArray) -> pa.ListArray:
-    """Return lists of structs with some fields of ``MATCH``, ``reason`` among them, as lists with all of them."""
-    values = lists.flatten()
-    have = {field.name: values.field(field.name) for field in values.type}
-    fill = {"complete": have["reason"].is_null()}
-    columns = [have.get(f.name, fill.get(f.name)) for f in rows.MATCH]
-    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, rows.MATCH, strict=True)]
-    offsets = lists.offsets
-    if len(offsets) and offsets[0].as_py():
-        offsets = pc.subtract(offsets, offsets[0])
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(rows.MATCH)))
-
-
-def match_of(number: int, result: Result) -> dict[str, object]:
-    """Return a row of ``MATCH``."""
-    return {"subscription": number, **dict(zip(RESULT_FIELDS, result, strict=True))}
-
-
-def exceeds(matches: pa.Array, results: int, size: int) -> bool:
-    """Return whether an array of ``MATCH`` has more results, or more bytes of them, than that."""
-    fragments, payload = matches.field("fragments").flatten(), matches.field("payload")
-    count = len(matches.field("nodes").flatten()) + len(fragments) + len(payload) - payload.null_count
-    if count > results:
-        return True
-    total = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in (fragments, payload))
-    return bool(total > size)

@@ -138,7 +138,7 @@ def _shared_part(engine: Engine, query: str, default_namespace: str | None, dial
     """Return a kernel with what a residual query shares: the pattern that messages have to satisfy first."""
     if not engine.kernel.has_query(0):
         return None
-    template, _ = engine._split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
+    template, _ = engine._compiler.split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
     kernel = _kernel.Engine()
     register = Register(kernel)
     try:
