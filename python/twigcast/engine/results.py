@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import eq
 from typing import Any, overload
 
 from twigcast.common.text import shown
-from twigcast.engine.shares import Result
+from twigcast.engine.shares import Result, measure, within_budget
 from twigcast.errors import OptionError, QueryError, Span
+from twigcast.limits import Limits
 from twigcast.plan.planner import Plan
 from twigcast.subscription import RESULTS, SubscriptionId
 
@@ -138,6 +139,80 @@ class Matches(Sequence[Match]):
 
     def __repr__(self) -> str:
         return repr(list(self))
+
+
+class Parts:
+    """The matches of one message, and of what is derived from it, part by part and within the message's budget.
+
+    Filters, transforms and correlations keep to the budget each for themselves. Together they may have more for a
+    moment, and are cut where that is a quarter more.
+    """
+
+    def __init__(self, message: str | int, limits: Limits) -> None:
+        self.ids: list[SubscriptionId] = []
+        self.details: dict[int, Details] = {}
+        self._message = message
+        self._limits = limits
+        self._results = self._size = 0
+        self._parts = 0
+
+    def add(self, message: str | int, ids: list[SubscriptionId], results: Mapping[int, Result]) -> None:
+        """Add what an engine found for a message: the subscriptions, and the results by place."""
+        if message != self._message:  # else only matches with results have details
+            results = {place: results.get(place, NOTHING) for place in range(len(ids))}
+        self._add(ids, ((place, (message, result, None)) for place, result in results.items()))
+
+    def add_joined(self, found: Iterable[tuple[SubscriptionId, tuple[str | int, ...], Result]]) -> None:
+        """Add the results of correlations, each with the ids of the messages that it joins."""
+        found = list(found)
+        details = ((self._message, result, messages) for _, messages, result in found)
+        self._add([id for id, _, _ in found], enumerate(details))
+
+    def _add(self, ids: list[SubscriptionId], details: Iterable[tuple[int, Details]]) -> None:
+        if not ids:
+            return
+        start = len(self.ids)
+        self.ids += ids
+        self._parts += 1
+        for place, one in details:
+            self.details[start + place] = one
+            self._count(one[1])
+        limits = self._limits
+        if self._results > limits.max_message_results * 5 // 4 or self._size > limits.max_message_result_bytes * 5 // 4:
+            self._cut()
+
+    def _count(self, result: Result) -> None:
+        count, size = measure(result)
+        self._results += count
+        self._size += size
+
+    def finish(self) -> None:
+        """Keep to the budget."""
+        if self._parts > 1:
+            self._cut()
+
+    def _cut(self) -> None:
+        before = [(self.ids[place], result) for place, (_, result, _) in self.details.items()]
+        after = within_budget(before, self._limits)
+        if after is before:
+            return
+        cut = {place: result for place, (_, result) in zip(self.details, after, strict=True)}
+        ids, details = self.ids, self.details
+        self.ids, self.details = [], {}
+        self._results = self._size = 0
+        marked: set[SubscriptionId] = set()
+        for place, id in enumerate(ids):
+            if place in cut:
+                (message, _, messages), result = details[place], cut[place]
+                if messages is not None and result[3] is None:
+                    # the first result of a correlation that is missing stands for all that are
+                    if id in marked:
+                        continue
+                    marked.add(id)
+                    messages = (message,)
+                self.details[len(self.ids)] = message, result, messages
+                self._count(result)
+            self.ids.append(id)
 
 
 def check_result(result: object) -> None:
