@@ -199,13 +199,17 @@ class Broker:
         prepared: Prepared | Correlation | None = None
         if is_correlation(query):
             prepared = self.correlations.prepare(query, namespaces, default_namespace)
+        scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
         is_possible = isinstance(prepared, Prepared) and prepared.shape.possible
+        # what is compared with reference data may be anything
+        is_possible |= "$" in query and not isinstance(self.engine, Engine)
         if not allow_never and not is_possible:
-            self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
+            error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
+            if error is not None:
+                raise error
         schema = self.engine.schema if isinstance(self.engine, Engine) else None
         if schema is not None and prepared is None and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
-            scope = {**self.engine.namespaces, **(namespaces or {})}
             check(schema, query, namespaces=scope, default_namespace=default_namespace, dialect=dialect)
         with self._lock:
             if id is None:
@@ -242,21 +246,6 @@ class Broker:
             self._streams[given.stream] = own
         if isinstance(engine, Engine) and engine.may_fail(given.id):
             self._failing[given.id] = given
-
-    def _refuse_never(
-        self,
-        query: str,
-        namespaces: Mapping[str, str] | None,
-        default_namespace: str | None,
-        dialect: str,
-        deliver_empty: bool,
-    ) -> None:
-        if "$" in query and not isinstance(self.engine, Engine):
-            return  # compares with reference data, which may be anything
-        scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
-        error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
-        if error is not None:
-            raise error
 
     def subscriptions(self) -> Iterator[Subscription]:
         """Return the subscriptions, as they were given. Those added or removed meanwhile may be among them or not."""

@@ -7,16 +7,11 @@ from collections.abc import Iterable
 from twigcast.errors import OptionError
 
 REMOVED = {
-    "mode": "twigcast.papers.Engine",
-    "predicates": "twigcast.papers.Engine",
-    "sharing": "twigcast.papers.Engine",
-    "optimize": "twigcast.papers.Engine",
-    "share_plans": "twigcast.papers.Engine",
-    "no_share_plans": "twigcast.papers.Engine",
+    **dict.fromkeys(
+        ("mode", "predicates", "sharing", "optimize", "share_plans", "no_share_plans"), "twigcast.papers.Engine"
+    ),
     "strategy": "twigcast.papers.Broker",
-    "plan": "twigcast.relational.RelationalEngine",
-    "unroll": "twigcast.relational.RelationalEngine",
-    "buckets": "twigcast.relational.RelationalEngine",
+    **dict.fromkeys(("plan", "unroll", "buckets"), "twigcast.relational.RelationalEngine"),
 }
 """Options that were those of ``Engine``, ``Broker``, ``twigcast match`` or ``twigcast explain``, and who has them."""
 
