@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from lxml import etree
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from lang_documents import document
 from lang_queries import query as random_query

@@ -12,7 +12,7 @@ from lxml import etree
 
 from twigcast import Engine, Limits, Subscription
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from filters_check import engine_with
 

@@ -15,7 +15,7 @@ from lxml import etree
 from twigcast import Engine
 from twigcast.lang import ast
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from filters_check import FUELS, check, engine_with
 from lang_documents import document

@@ -13,7 +13,7 @@ from twigcast import Broker, Engine, QueryError, Subscription
 from twigcast.explain import Access, Sharing, ValuePredicate, WhyResidual, explain
 from twigcast.ir.decompose import BranchPoint
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from lang_queries import query
 

@@ -19,7 +19,7 @@ from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_text, to_xpath
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from evaluate import load, lxml_keys
 from filters_check import FUELS, engine_with

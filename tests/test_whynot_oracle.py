@@ -18,7 +18,7 @@ from twigcast.lang import ast
 from twigcast.lang.printer import to_text
 from twigcast.limits import Limits
 
-sys.path.append(str(Path(__file__).parent.parent / "lang"))
+sys.path.append(str(Path(__file__).parent / "lang"))
 
 from lang_documents import document
 from lang_queries import query
