@@ -8,8 +8,8 @@ from random import Random
 from zlib import crc32
 
 import pytest
-from test_snapshot_kinds import answers, engine_of, ids, query, sealed
 
+from test_snapshot_kinds import answers, engine_of, ids, query, sealed
 from twigcast import Engine, Subscription, TwigcastError
 from twigcast.engine import delta
 
