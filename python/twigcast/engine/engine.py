@@ -420,7 +420,8 @@ class Engine:
             numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
-        raise_if(error)
+        if error is not None:
+            raise MessageError.of_kernel(error)
         if self._gate is not None:
             self._validate(xml)
         failed: list[Failed] = []
