@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from twigcast.cli.configuration import opened, store_option
-from twigcast.cli.options import format_option
+from twigcast.cli.options import OneOf, format_option
 from twigcast.cli.output import show
 from twigcast.common.files import read_text
 from twigcast.errors import OptionError
+from twigcast.limits import ON_INVALID
 
 
 @click.group(
@@ -33,8 +34,8 @@ def publisher() -> None:
 @click.option("--schema", "file", required=True, metavar="FILE", help="A .dtd or .xsd; its text goes into the store.")
 @click.option(
     "--on-invalid",
-    type=click.Choice(["reject", "fallback", "trust"]),
-    default="fallback",
+    type=OneOf(ON_INVALID),
+    default=ON_INVALID[0],
     show_default=True,
     help="What becomes of a message that is not valid: a dead letter; matched all the same; or not checked.",
 )

@@ -35,8 +35,8 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.store import tables
 from twigcast.store.checks import Checker, Problems
 from twigcast.store.database import Database, Writer, now
+from twigcast.store.publishers import SchemaChecker
 from twigcast.store.records import SubscriptionRecord, from_json
-from twigcast.store.schemas import SchemaChecker
 from twigcast.store.store import PIECE, Store, unknown_subscriber
 from twigcast.subscription import parse_json
 
