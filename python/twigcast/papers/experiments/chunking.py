@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time
+from typing import TypeVar
 
 from twigcast.chunk.chunker import fragments
 from twigcast.chunk.filter import Filter, Merge
@@ -28,6 +30,8 @@ from twigcast.papers.experiments.measure import (
 )
 from twigcast.papers.experiments.report import Cell, Plot, Report, Table, Unit
 from twigcast.schema import Schema, dtd_schema
+
+T = TypeVar("T")
 
 PREFACE = """
 Each engine evaluates all queries on the document as it is (*unchunked*), and then on the fragments of the document that
@@ -188,7 +192,7 @@ def measure(
         queries = scenario.queries(count)
         pieces = {degree: pieces_of(scenario, count, degree) for degree in scenario.degrees}
         whole = unchunked(queries)
-        matching = set(evaluate(whole, [Fragment(0, scenario.xml)], engines[0]))
+        matching = set(evaluate(whole, [Fragment(0, scenario.xml)], engines[0])[0])
         matches[count] = sum(query in matching for query in queries)
         for engine in engines:
             if verify:
@@ -217,11 +221,11 @@ def _verify(
     matching: set[str | int],
 ) -> None:
     """Raise if an engine finds something else, on the document or in chunks, than what is known to match."""
-    if set(evaluate(whole, [Fragment(0, scenario.xml)], engine)) != matching:
+    if set(evaluate(whole, [Fragment(0, scenario.xml)], engine)[0]) != matching:
         raise AssertionError(f"scenario {scenario.name}: {engine} finds something else than the first engine")
     wanted = [query for query in queries if query in matching]
     for made in pieces:
-        if [queries[int(one)] for one in evaluate(made.scheme, made.fragments, engine)] != wanted:
+        if [queries[int(one)] for one in evaluate(made.scheme, made.fragments, engine)[0]] != wanted:
             raise AssertionError(f"scenario {scenario.name}: {engine} finds something else in chunks")
 
 
@@ -256,17 +260,34 @@ def unchunked(queries: Sequence[str]) -> Scheme:
     return Scheme((), Chunk(0, (), (), groups, len(shapes), whole=True), answers)
 
 
-def evaluate(scheme: Scheme, pieces: list[Fragment], engine: str) -> list[str | int]:
-    """Return the ids of the subscriptions that match."""
+def evaluate(scheme: Scheme, pieces: list[Fragment], engine: str) -> tuple[list[str | int], list[float]]:
+    """Return the ids of the subscriptions that match and CPU seconds per fragment."""
     evaluator = Filter(scheme, make=ENGINES[engine])
-    merge = Merge(scheme)
     for piece in pieces:
-        merge.add(evaluator.evaluate(piece))
-    return [one.id for one in merge.answers()]
+        evaluator.evaluate(Fragment(piece.chunk, b"<nothing/>"))  # compiles the queries
+    merge = Merge(scheme)
+    times = []
+    for piece in pieces:
+        found, took = timed(partial(evaluator.evaluate, piece))
+        merge.add(found)
+        times.append(took)
+    return [one.id for one in merge.answers()], times
 
 
 def _chunked(scheme: Scheme, xml: bytes) -> list[Fragment]:
     return list(fragments(scheme, xml))
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Return the result and its CPU time: the best of several if one takes too little time to be measured."""
+    began = thread_time()
+    result = work()
+    best = thread_time() - began
+    for _ in range(4 if best < 0.1 else 0):
+        start = thread_time()
+        work()
+        best = min(best, thread_time() - start)
+    return result, best
 
 
 # -- tables

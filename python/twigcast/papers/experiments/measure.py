@@ -30,7 +30,7 @@ ROUNDS = 2
 
 WIDER = 3.0
 """A spread reaches so many times as far from the median, as a factor, as the process that is furthest from it."""
-LEAST = 0.1
+LEAST = 0.15
 """And at least so far, for what differs from one day to the next and not from one process to the next."""
 
 
@@ -90,7 +90,7 @@ class Spread:
     def _rounded(self, how: Callable[[float], float], value: float) -> str:
         """Return a value with as many digits as the bounds leave a meaning."""
         width = self.median - self.median / self._reach
-        places = -floor(log10(width)) if width else 0
+        places = -floor(log10(width / 2)) if width else 0
         scaled = value * 10.0**places
         # 0.3 * 10 is a bit more than 3: that must not be rounded up to 4.
         whole = round(scaled) if isclose(scaled, round(scaled), rel_tol=1e-9) else how(scaled)
