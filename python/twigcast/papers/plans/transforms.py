@@ -15,10 +15,11 @@ from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.reference import groups
 from twigcast.papers.plans.render import render
+from twigcast.papers.plans.sharing import Sharing
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result, Sharing
+from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong
 
