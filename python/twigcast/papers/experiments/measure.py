@@ -25,8 +25,8 @@ Say = Callable[[str, float], None]
 """Takes a line about what was just done, and the share of the page that is done: 0 to 1."""
 
 PROCESSES = 6
-ROUNDS = 2
-"""Processes and rounds of a full run. A quick run has fewer."""
+ROUNDS = 1
+"""Processes and rounds of a full run. A further process says more than a further round."""
 
 WIDER = 3.0
 """A spread reaches so many times as far from the median, as a factor, as the process that is furthest from it."""
