@@ -55,12 +55,9 @@ def _is_local(predicate: ast.Expr) -> bool:
 
 def _counts(expr: ast.Expr) -> bool:
     """Whether it asks for its own position; predicates inside it have positions of their own."""
-    match expr:
-        case ast.Call("position" | "last"):
-            return True
-        case ast.FilterPath(primary=primary):
-            return _counts(primary)
-    return any(map(_counts, _operands(expr)))
+    if isinstance(expr, ast.Call) and expr.name in ("position", "last"):
+        return True
+    return any(map(_counts, ast.operands(expr)))
 
 
 def _looks_down(expr: ast.Expr) -> bool:
@@ -71,19 +68,8 @@ def _looks_down(expr: ast.Expr) -> bool:
             return not absolute and all(map(_step_looks_down, steps))
         case ast.FilterPath(primary, predicates, steps):
             return all(map(_looks_down, (primary, *predicates))) and all(map(_step_looks_down, steps))
-    return all(map(_looks_down, _operands(expr)))
+    return all(map(_looks_down, ast.operands(expr)))
 
 
 def _step_looks_down(step: ast.AxisStep) -> bool:
     return step.axis in _DOWN and all(map(_looks_down, step.predicates))
-
-
-def _operands(expr: ast.Expr) -> tuple[ast.Expr, ...]:
-    match expr:
-        case ast.Union(operands) | ast.Logical(_, operands) | ast.Call(_, operands):
-            return operands
-        case ast.Comparison(_, left, right) | ast.Arithmetic(_, left, right):
-            return left, right
-        case ast.Negation(operand):
-            return (operand,)
-    return ()

@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
-from twigcast.chunk.filter import engine_of
+from twigcast.chunk.filter import Reason, engine_of
 from twigcast.chunk.scheme import Group, Keep, Scheme
-from twigcast.engine import SubscriptionId
 from twigcast.errors import MessageError
 from twigcast.failures import Failed
 from twigcast.limits import Limits
@@ -137,17 +136,9 @@ class _Wanted:
         return {self._numbers[number] for number in found}, error, numbered
 
 
-def too_large(most: int) -> str:
-    return f"a part of the document is needed whole that has more than {most} bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A subscription, or an expression, of which it is not known whether it holds, and why."""
-
-    id: SubscriptionId
-    code: str
-    text: str
+def too_large(most: int) -> Reason:
+    """Return the reason for an expression that takes a larger part of the document than it may."""
+    return "fragment-too-large", f"a part of the document is needed whole that has more than {most} bytes"
 
 
 @dataclass(slots=True)
@@ -198,7 +189,7 @@ class Pieces:
         self._pending: deque[_Piece] = deque()
         self._wanted = _Wanted(made)
         self.found: set[int] = set()
-        self.problems: dict[int, Undecided] = {}
+        self.problems: dict[int, Reason] = {}
         """By expression: why it could not be evaluated."""
 
     @property
@@ -225,9 +216,8 @@ class Pieces:
         while self._pending:
             self._settle()
         if whole and self.error is None:
-            text = too_large(self._made.limits.max_bytes)
-            for number in self._parted & self._remaining:
-                self.problems[number] = Undecided(number, "fragment-too-large", text)
+            why = too_large(self._made.limits.max_bytes)
+            self.problems.update(dict.fromkeys(self._parted & self._remaining, why))
 
     def _start(self) -> None:
         for _, data, start, end, guessed, around, parted in self._kernel.take():
@@ -255,7 +245,7 @@ class Pieces:
         if error is not None:  # it can be read, but is too large, say: it does not say of which expression
             failed = [Failed.of(number, error) for number in self._remaining]
         for why in failed:
-            self.problems[why.number] = Undecided(why.number, why.code, why.text)
+            self.problems[why.number] = why.code, why.text
         self._pending.popleft()
         for unit in piece.parted:
             self._parted.update(self._made.parted.get(unit, ()))

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from twigcast.chunk.expressions import Atom, Splitter, Whole, selections
-from twigcast.chunk.formula import NO, Found, numbers, renumbered
+from twigcast.chunk.formula import Found, numbers, renumbered
 from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit, whole
 from twigcast.chunk.scheme import (
     Answers,
@@ -30,7 +30,7 @@ from twigcast.chunk.unfold import nesting
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.errors import OptionError
 from twigcast.literals import LITERAL, split_at_sentinels, with_sentinels
-from twigcast.pattern import Predicate, Twig
+from twigcast.pattern import FALSE, Predicate, Twig
 from twigcast.schema import Schema
 from twigcast.shape import Template
 
@@ -149,7 +149,7 @@ class Preparer:
             tuple(group.shape for group, _ in groups),
             renumbered(matches, places),
             tuple(Part(renumbered(one.guard, places), places[one.nodes]) for one in parts),
-            reason=splitter.reason if matches == NO else None,
+            reason=splitter.reason if matches == FALSE else None,
         )
         return self._new_split(answer, groups)
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twigcast.chunk.chunker import Chunker
-from twigcast.chunk.filter import Filter, Merge, Outcome
+from twigcast.chunk.filter import Filter, Merge, Outcome, Reason
 from twigcast.chunk.prepare import prepare
-from twigcast.chunk.run import known
 from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
@@ -221,29 +220,22 @@ class MergeDocument:
         last = max((row for row in rows if row["number"] is None), key=lambda row: row["scheme"])
         scheme = self.schemes[last["scheme"]]
         merge = Merge(scheme, self.limits)
-        found: set[int] = set()
-        missing: dict[int, tuple[str, str]] = {}
+        problems: dict[int, Reason] = {}
         for row in rows:
             if row["scheme"] != last["scheme"] or row["number"] is None:
                 continue
             if row["reason"] is not None:
-                why = (row["reason"], row["text"] or f"a part has more than {self.limits.max_bytes} bytes")
-                missing[row["number"]] = why
+                text = row["text"] or f"a part has more than {self.limits.max_bytes} bytes"
+                problems[row["number"]] = row["reason"], text
                 continue
             names = ("number", "nodes", "fragments", "complete", "payload", "missing")
             merge.add([Outcome(**{name: row[name] for name in names})])
-            found.add(row["number"])
-        made: list[dict[str, object]] = []
-        sure: dict[SubscriptionId, bool] = {}
         document = last["document"]
-        for one in scheme.answers:
-            lacks = next((number for number in one.numbers if number in missing), None)
-            if one.is_certain(found) or (last["reason"] is None and lacks is None):
-                sure[one.id] = last["reason"] is None and lacks is None
-            elif lacks is not None:
-                reason, text = missing[lacks]
-                made.append({"message": document, "subscription": self._id(one.id), "reason": reason, "text": text})
-        answers = [known(one, of_all=sure[one.id]) for one in merge.answers() if one.id in sure]
+        answers, undecided = merge.known(problems, whole=last["reason"] is None)
+        made: list[dict[str, object]] = [
+            {"message": document, "subscription": self._id(one.id), "reason": one.code, "text": one.text}
+            for one in undecided
+        ]
         if last["reason"] is not None:
             made.append({"message": document, **{name: last[name] for name, _ in _WRONG}})
         return pa.concat_tables([self._matches(document, answers), pa.Table.from_pylist(made, self.schema)])
