@@ -24,7 +24,6 @@ from twigcast.shown import in_columns
 from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
 
 if TYPE_CHECKING:
-    from twigcast.relational.cost import Cost
     from twigcast.relational.engine import RelationalEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -251,7 +250,7 @@ def explain_relational(
     database: str | None,
     references: tuple[str, ...],
 ) -> None:
-    """Print the predicates of the query, what each plan would cost, and the SQL."""
+    """Print the predicates of the query and the SQL."""
     if stays(database):
         # to explain is not to change: what is in the database alone is what the query is compared with
         must_exist(database)
@@ -270,11 +269,11 @@ def explain_relational(
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         if len(engine) == 0:
             engine.add(query, dialect=dialect)
-        costs, statement = engine.costs(), engine.statement()
+        statement = engine.statement()
         if format == "json":
-            click.echo(as_json(_as_dict(query, conjunctions, engine, costs, statement)))
+            click.echo(as_json(_as_dict(query, conjunctions, statement)))
             return
-        for line in in_columns(_sections(query, conjunctions, engine, costs, statement)):
+        for line in in_columns(_sections(query, conjunctions, statement)):
             click.echo(line)
     finally:
         engine.close()
@@ -290,24 +289,16 @@ def _predicate(row: Any) -> str:
     return f"{row.path} {row.op}{constant}" + (f"   {points.strip()}" if points else "")
 
 
-def _sections(
-    query: str, conjunctions: list[list[Any]], engine: RelationalEngine, costs: list[Cost], statement: str
-) -> Iterator[tuple[str, Iterable[str]]]:
+def _sections(query: str, conjunctions: list[list[Any]], statement: str) -> Iterator[tuple[str, Iterable[str]]]:
     yield "query", [query]
     for i, rows in enumerate(conjunctions, 1):
         yield "predicates" if len(conjunctions) == 1 else f"or {i}", [_predicate(row) for row in rows]
     if not conjunctions:
         yield "predicates", ["none: the query never matches"]
-    yield "plan", [engine.plan.name]
-    x = costs[0].parameters
-    yield "parameters", [f"N = {x.n:g}, b = {x.b:.3g}, m = {x.m:g}, p = {x.p:g}, s = {x.s:.3g}"]
-    yield "costs", [f"{cost.plan:<13} {cost.cost:,.1f}" for cost in costs]
     yield "sql", statement.split("\n")
 
 
-def _as_dict(
-    query: str, conjunctions: list[list[Any]], engine: RelationalEngine, costs: list[Cost], statement: str
-) -> dict[str, Any]:
+def _as_dict(query: str, conjunctions: list[list[Any]], statement: str) -> dict[str, Any]:
     return {
         "engine": "relational",
         "query": query,
@@ -315,8 +306,6 @@ def _as_dict(
             [{"path": r.path, "op": r.op, "value": _constant(r), "points": [list(p) for p in r.points]} for r in rows]
             for rows in conjunctions
         ],
-        "plan": engine.plan.name,
-        "costs": {cost.plan: cost.cost for cost in costs},
         "sql": statement,
     }
 

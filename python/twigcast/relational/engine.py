@@ -19,19 +19,13 @@ from twigcast.ids import is_id
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.relational import reference as references
-from twigcast.relational.compile import Row
-from twigcast.relational.compiler import Compiler
-from twigcast.relational.cost import Cost, choose, measure
+from twigcast.relational.compile import Compiler, Row
 from twigcast.relational.database import Database, StepByStep, open_database
-from twigcast.relational.enter import enter, no_cycles
-from twigcast.relational.layout import layout_of
-from twigcast.relational.load import Loader, delete_conjunction
-from twigcast.relational.lookup import named
-from twigcast.relational.migrate import create, migrate
-from twigcast.relational.orphans import delete_orphans
-from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
+from twigcast.relational.load import Loader, delete_conjunction, no_cycles
 from twigcast.relational.state import State
 from twigcast.relational.statements import Layout, match_statement
+from twigcast.relational.tables import create, delete_orphans, layout_of, migrate, named
+from twigcast.removed import refuse_removed
 from twigcast.results import Selected
 from twigcast.shares import Result
 
@@ -42,25 +36,21 @@ CHUNK = 50_000
 class RelationalEngine:
     """All subscriptions, in a database; messages are matched by one statement per batch.
 
-    ``database`` is a URL (see ``open_database``) or a Database; ``plan`` one of ``PLANS`` or ``auto``, which a database
-    that has tables already has chosen: there it must be the same, or None.
+    ``database`` is a URL (see ``open_database``) or a Database.
     """
 
     def __init__(
         self,
         database: str | Database | None = None,
         *,
-        plan: str | None = None,
-        unroll: int = UNROLL,
-        buckets: int = BUCKETS,
         namespaces: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        **removed: object,
     ) -> None:
+        refuse_removed("RelationalEngine", removed)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         check_namespaces(namespaces)
-        if plan not in (None, AUTO):
-            Plan(plan, unroll, buckets)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
         self._limits = self.limits.of_kernel()
@@ -68,24 +58,12 @@ class RelationalEngine:
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")
         self._statement: tuple[int, str] | None = None
-        self._seen = 0, 0
-        """Messages, and their values: for estimates."""
         self.database = open_database(database) if database is None or isinstance(database, str) else database
-        has_tables = self.database.has_tables()
-        self._auto = plan == AUTO or (plan is None and not has_tables)
-        if has_tables:
+        if self.database.has_tables():
             migrate(self.database)
         else:
-            create(self.database, Plan("unroll" if plan in (None, AUTO) else str(plan), unroll, buckets))
-        self.plan = self._read_plan()
-        if plan not in (None, AUTO, self.plan.name):
-            if len(self):
-                raise OptionError(
-                    "other-plan",
-                    f"the database holds its subscriptions for the plan {self.plan.name!r}, not {plan!r}",
-                    hint="leave the plan out, or load the subscriptions into another database",
-                )
-            self._replan(Plan(str(plan), unroll, buckets))
+            create(self.database)
+        ((self._unroll,),) = self.database.rows("SELECT unroll FROM relational_meta")
         self._state: State | None = None
 
     def close(self) -> None:
@@ -116,16 +94,6 @@ class RelationalEngine:
             values = json.loads(scope)
             yield Subscription(int(id) if whole else id, query, *values)
 
-    def _read_plan(self) -> Plan:
-        ((name, unroll, buckets),) = self.database.rows("SELECT plan, unroll, buckets FROM relational_meta")
-        return Plan(name, unroll, buckets)
-
-    def _replan(self, plan: Plan) -> None:
-        with self.database.change():
-            self.database.execute("DROP TABLE predicate_unroll")
-            create(self.database, plan, again=True)
-        self.plan = plan
-
     # -- subscribing
 
     def add(
@@ -155,19 +123,17 @@ class RelationalEngine:
         if not some:
             return
         with self._lock:
-            if self._auto:
-                self._choose(some)
             try:
                 with self.database.change():
                     self._remove_all(instead_of)
                     state = self._current()
                     ((next_id,),) = self.database.rows("SELECT next_id FROM relational_meta")
-                    loader = Loader(self.database, self.plan, next_id)
+                    loader = self._loader(state, next_id)
                     state.read_tag_paths()
                     state.shredder.news()
                     with no_cycles():
                         while some:
-                            enter(self.database, self._compiler, state, loader, some)
+                            loader.enter(self._compiler, some)
                             some = list(islice(rest, CHUNK))
                     state.write_news(state.shredder.news())
                     self._changed(state, loader.next_id)
@@ -181,15 +147,8 @@ class RelationalEngine:
         self.database.execute("UPDATE relational_meta SET changes = changes + 1")
         ((state.changes,),) = self.database.rows("SELECT changes FROM relational_meta")
 
-    def _choose(self, subscriptions: list[Subscription]) -> None:
-        """The plan, by what the first of the subscriptions look like; once there are some, it stays."""
-        if not len(self):
-            self._auto = False
-            sample = [rows for s in subscriptions[:1000] for rows in self.compile(s)]
-            best = choose(measure(sample, self.plan, len(subscriptions)))
-            if best != self.plan.name:
-                self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
-        self._auto = False
+    def _loader(self, state: State, next_id: int) -> Loader:
+        return Loader(self.database, state, self._unroll, next_id)
 
     def compile(self, s: Subscription) -> list[list[Row]]:
         """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
@@ -256,7 +215,7 @@ class RelationalEngine:
         with self._lock:
             self._state = None  # numbers are free to mean other things from now on
             with self.database.change():
-                removed = delete_orphans(self.database, self.plan)
+                removed = delete_orphans(self.database, self._unroll)
                 self.database.execute("UPDATE relational_meta SET changes = changes + 1")
         return removed
 
@@ -328,7 +287,6 @@ class RelationalEngine:
                         found = self._run(shreds)
                         break
                 self._write(state, news)
-            self._seen = self._seen[0] + end - start, self._seen[1] + len(shreds)
         found = found.rename_columns(["event_id", "number"])
         return found.sort_by([("event_id", "ascending"), ("number", "ascending")]), pa.array(errors), end
 
@@ -379,7 +337,7 @@ class RelationalEngine:
 
     def layout(self) -> Layout:
         """What of the tables a statement has to look at."""
-        return layout_of(self.database, self.plan)
+        return layout_of(self.database, self._unroll)
 
     def ids_of(self, numbers: Sequence[int]) -> list[SubscriptionId]:
         """The ids of subscriptions by number."""
@@ -388,17 +346,6 @@ class RelationalEngine:
 
     def queries_of(self, numbers: Iterable[int]) -> dict[int, str]:
         return {number: query for number, (query,) in named(self.database, set(numbers), "query").items()}
-
-    def costs(self) -> list[Cost]:
-        """The estimated costs of all plans for what is in the tables, cheapest first (relational §4)."""
-        sample = [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)]
-        if not self._seen[0]:
-            return measure(sample, self.plan, len(self))
-        ((tag_paths, matches),) = self.database.rows(
-            "SELECT (SELECT count(*) FROM tagpath_map), (SELECT count(*) FROM path_match)"
-        )
-        messages, values = self._seen
-        return measure(sample, self.plan, len(self), m=values / messages, p=matches / max(1, tag_paths))
 
 
 def _table(shreds: pa.StructArray, state: State) -> pa.Table:

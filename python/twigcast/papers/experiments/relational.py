@@ -18,9 +18,8 @@ from twigcast.engine import Subscription
 from twigcast.papers.experiments import relational_claims as claims
 from twigcast.papers.experiments.measure import ROUNDS, Spread, measure_rows
 from twigcast.papers.experiments.report import Cell, Plot, Progress, Report, Say, Table
-from twigcast.relational import RelationalEngine
-from twigcast.relational.compile import Row
-from twigcast.relational.compiler import Compiler
+from twigcast.papers.relational import RelationalEngine
+from twigcast.relational.compile import Compiler, Row
 from twigcast.relational.duckdb_database import DuckDB
 
 PLANS = ("unroll", "share", "share-bucket")
