@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from twigcast.frozen import frozen
+from twigcast.ir.pattern import And, Bool, Not, Or, Predicate, own_leaves
 from twigcast.lang.canon import Opaque, mapped
-from twigcast.pattern import And, Bool, Not, Or, Predicate, own_leaves
 
 
-@frozen
 class Found(Opaque):
     """That an expression of the scheme holds on some fragment of its chunk."""
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from twigcast.chunk.formula import holds
 from twigcast.engine import Subscription, SubscriptionId
-from twigcast.pattern import Predicate, Step, Twig, test_text
+from twigcast.ir.pattern import Predicate, Step, Twig, test_text
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible
 

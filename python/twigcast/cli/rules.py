@@ -54,18 +54,18 @@ def _open(database: str) -> RelationalEngine:
 def load(
     database: str,
     subscriptions: str,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     references: tuple[str, ...],
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
     file = read_filters(subscriptions)
-    engine = RelationalEngine(database, namespaces=dict(namespaces))
+    engine = RelationalEngine(database, namespaces=namespaces)
     try:
         register(engine, references)
         with working(f"loading {len(file.subscriptions):,} subscriptions"):
             enter(engine, file, file.subscriptions)
-        warn_of_never(file, dict(namespaces))
+        warn_of_never(file, namespaces)
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all")
     finally:
         engine.close()

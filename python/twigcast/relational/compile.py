@@ -14,11 +14,7 @@ from typing import NamedTuple
 
 from twigcast.engine import Subscription
 from twigcast.errors import OptionError, QueryError, Span
-from twigcast.lang.flwr import is_transform
-from twigcast.lang.names import check_namespaces
-from twigcast.lang.xpath import check_dialect
-from twigcast.lang.xscl import is_correlation
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -27,13 +23,17 @@ from twigcast.pattern import (
     Node,
     Or,
     Predicate,
+    Slot,
     Step,
     StringValue,
     Twig,
 )
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.names import check_namespaces
+from twigcast.lang.xpath import check_dialect
+from twigcast.lang.xscl import is_correlation
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan, alternatives
-from twigcast.plan.slots import Slot
 from twigcast.relational import reference as references
 from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
