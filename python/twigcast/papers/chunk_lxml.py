@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.chunk.chunker import UNBOUNDED, Chunker
 from twigcast.chunk.filter import ChunkEngine, Filter, Outcome
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme
@@ -15,6 +14,7 @@ from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
+from twigcast.schema import libxml2
 
 
 class Lxml(ChunkEngine):

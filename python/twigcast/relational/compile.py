@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from twigcast.engine import Subscription
+from twigcast.engine.results import check_result
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.ir.pattern import (
     And,
@@ -37,7 +38,6 @@ from twigcast.plan.planner import Plan, alternatives
 from twigcast.relational import reference as references
 from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
-from twigcast.results import check_result
 from twigcast.shape import Shapes, Template, scope_of
 
 EXISTS = "exists"

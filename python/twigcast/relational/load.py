@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError
-from twigcast.ids import is_id
 from twigcast.relational.compile import EQUALITIES, EXISTS, IN, Compiler, Row
 from twigcast.relational.database import Database, as_table, temporary
 from twigcast.relational.state import State, br_info
 from twigcast.relational.statements import signature_of
+from twigcast.subscription import is_id
 
 _PREDICATE = [("path", pa.int32()), ("op", pa.string()), ("value", pa.string()), ("number", pa.float64())]
 _CONSTANT = [("linear_path_id", pa.int32()), *_PREDICATE[1:]]
