@@ -6,6 +6,7 @@ Such a predicate is a leaf that no one looks into (``Raw``): where all of the el
 from __future__ import annotations
 
 from twigcast.ir.pattern import Node, Step, Twig
+from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.canon import Opaque
 from twigcast.lang.context import at_document
@@ -59,15 +60,10 @@ def _counts(expr: ast.Expr) -> bool:
 
 
 def _looks_down(expr: ast.Expr) -> bool:
-    match expr:
-        case ast.Call("id"):
-            return False
-        case ast.LocationPath(absolute, steps):
-            return not absolute and all(map(_step_looks_down, steps))
-        case ast.FilterPath(primary, predicates, steps):
-            return all(map(_looks_down, (primary, *predicates))) and all(map(_step_looks_down, steps))
-    return all(map(_looks_down, ast.operands(expr)))
-
-
-def _step_looks_down(step: ast.AxisStep) -> bool:
-    return step.axis in _DOWN and all(map(_looks_down, step.predicates))
+    for part in walk(expr):
+        match part:
+            case ast.Call("id") | ast.LocationPath(absolute=True):
+                return False
+            case ast.AxisStep(axis=axis) if axis not in _DOWN:
+                return False
+    return True

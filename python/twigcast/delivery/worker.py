@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from twigcast.config import AnySink
 from twigcast.delivery import held, streaks
+from twigcast.delivery.breaker import retry_pause
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.log import Log, LogBatch, Piece
 from twigcast.delivery.outbox import Outbox
@@ -127,8 +127,7 @@ class Worker(ABC):
             self.outbox.failing(self.name, words(error), self._since, self._attempts)
         except Exception:  # the outbox may be on the same full disk
             logger.exception("the outbox is failing")
-        pause = min(self._max_backoff, self._backoff * 2.0 ** min(self._attempts - 1, 30))
-        self._stopping.wait(pause * random.uniform(0.5, 1.0))
+        self._stopping.wait(retry_pause(self._attempts, self._backoff, self._max_backoff))
 
     def _recovered(self) -> None:
         if self._since is not None:

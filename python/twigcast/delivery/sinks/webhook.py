@@ -10,7 +10,6 @@ import dataclasses
 import http.client
 import logging
 import queue
-import random
 import sqlite3
 import threading
 import time
@@ -23,7 +22,7 @@ from twigcast.common.references import resolve
 from twigcast.config import WebhookSink as Settings
 from twigcast.delivery import slots
 from twigcast.delivery.addresses import ForbiddenAddress
-from twigcast.delivery.breaker import Breaker
+from twigcast.delivery.breaker import Breaker, retry_pause
 from twigcast.delivery.http import Answer, Call, header_value, origin, signed
 from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
@@ -292,8 +291,7 @@ class WebhookSink(Sink):
         elif now - waiting.created > settings.max_age:
             dead.append((tried, "webhook-age", result.error))
         else:
-            pause = min(settings.max_backoff, settings.backoff * 2.0 ** min(attempts - 1, 30))
-            pause *= random.uniform(0.5, 1.0)  # so that what failed together does not come back together
+            pause = retry_pause(attempts, settings.backoff, settings.max_backoff)
             later.append((waiting.id, now + max(pause, min(asked or 0.0, settings.max_age)), attempts, result.error))
 
     # -- calling ------------------------------------------------------------------------------------------------------
