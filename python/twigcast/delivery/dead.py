@@ -101,15 +101,13 @@ class DeadLetters:
 
     def cursor(self, stream: str) -> int:
         """The last batch of a stream whose refused messages are here."""
-        found = self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,))
-        return -1 if found is None else int(found)
+        return int(self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,), -1))
 
     def take(self, batch: LogBatch, rule: PauseRule | None = None) -> None:
         """Take the dead letters of a batch, once: messages, and failures of subscriptions."""
         made: Counter[Cause] = Counter()
         with self.database.transaction() as db:
-            row = db.execute("SELECT batch FROM cursors WHERE stream = ?", (batch.stream,)).fetchone()
-            if row is not None and row[0] >= batch.batch:
+            if self.cursor(batch.stream) >= batch.batch:
                 return
             for number, letter in enumerate(_refused(batch)):
                 self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"}, made)

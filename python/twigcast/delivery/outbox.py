@@ -65,8 +65,7 @@ class Outbox:
 
     def cursor(self, sink: str, stream: str) -> int:
         """The last batch that a sink has taken, -1 if none."""
-        found = self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream))
-        return -1 if found is None else int(found)
+        return int(self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream), -1))
 
     def cursors(self, stream: str) -> dict[str, int]:
         """Return the last batch of a stream that each sink has taken, also sinks that are no longer configured.
