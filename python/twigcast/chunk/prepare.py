@@ -240,14 +240,9 @@ def _filters(prefix: Path, groups: list[Group]) -> tuple[Keep, ...]:
 
 
 def _on_way(keep: Keep, prefix: Path) -> bool:
-    """Whether this is a tag above the chunk, which is there anyway."""
-    return (
-        False
-        if len(keep.steps) >= len(prefix)
-        else all(
-            step.axis == "child" and (step.ns, step.local) == name
-            for step, name in zip(keep.steps, prefix, strict=False)
-        )
+    """Return whether this is a tag above the chunk, which is there anyway."""
+    return len(keep.steps) < len(prefix) and all(
+        step.axis == "child" and (step.ns, step.local) == name for step, name in zip(keep.steps, prefix, strict=False)
     )
 
 

@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -48,10 +48,6 @@ LARGE = 64 << 20
 """From so many bytes on an original is a file of its own beside the database."""
 
 Kind = Literal["message", "delivery", "subscription"]
-_SHOWN = (
-    "id, kind, stream, message, time, headers, reason, text, line, column, offset,"
-    " sink, delivery, subscription, subscriber, attempts, created, redriven, first_message"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +75,9 @@ class Letter:
     redriven: float | None
     first_message: str | None
     """Of a subscription: the first message that it failed on."""
+
+
+_SHOWN = ", ".join(field.name for field in fields(Letter))
 
 
 @dataclass(frozen=True, slots=True, order=True)
