@@ -62,7 +62,7 @@ class Whole(Exception):
 
 
 def selections(s: Subscription, namespaces: Mapping[str, str]) -> Predicate | tuple[Selection, ...]:
-    """A subscription as a condition on the document, or as the union of paths that it is."""
+    """Return a subscription as a condition on the document, or as the union of paths that it is."""
     if is_transform(s.query):
         raise Whole
     scope = {**namespaces, **(s.namespaces or {})}, s.default_namespace
@@ -141,7 +141,7 @@ class Splitter:
         return disj(*map(Found, self.places(twig, "match")))
 
     def places(self, twig: Twig, result: str) -> list[int]:
-        """The numbers of the expressions that together find what the twig finds."""
+        """Return the numbers of the expressions that together find what the twig finds."""
         if not twig.nodes:
             return []
         ways = [twig] if self.graph is None else unfolded(self.graph, twig)

@@ -38,7 +38,7 @@ _Result = tuple[set[int], MessageError | None, list[Failed]]
 
 
 def piecewise(scheme: Scheme) -> list[tuple[Group, tuple[Keep, ...]]]:
-    """The expressions that pieces decide, and the elements that must not be cut for their sake."""
+    """Return the expressions that pieces decide, and the elements that must not be cut for their sake."""
     found: list[tuple[Group, tuple[Keep, ...]]] = []
     for chunk in scheme.fragments:
         keeps = chunk.keeps if chunk.batchable and len(chunk.prefix) > 1 else None
@@ -51,7 +51,7 @@ def piecewise(scheme: Scheme) -> list[tuple[Group, tuple[Keep, ...]]]:
 
 
 def _prefixes(scheme: Scheme) -> list[Keep]:
-    """What repeats is best matched one by one, even if it could be cut."""
+    """Return the elements at prefixes of chunks: they repeat, and are best matched one by one."""
     return [chunk.keeps[0] for chunk in scheme.chunks if chunk.batchable and len(chunk.prefix) > 1]
 
 
@@ -86,7 +86,7 @@ class Compiled:
         self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
 
     def kernel(self) -> _kernel.Engine:
-        """A copy of the engine's inside, from which may be removed what need not be looked for any more."""
+        """Return a copy of the engine's inside, from which what was found can be removed."""
         return _kernel.Engine.open(self._saved)
 
 
@@ -229,7 +229,7 @@ class Pieces:
             self._pending.append(_Piece(xml, content, guessed, around, self._unsound, tuple(parted), result))
 
     def _settle(self) -> None:
-        """Takes note of the first piece; if it was cut wrongly, it and all after it are cut anew."""
+        """Settle the first piece. If it was cut wrongly, it and all after it are cut anew."""
         piece = self._pending[0]
         found, error, failed = self._match(piece)
         if error is not None and piece.guessed:
@@ -253,7 +253,7 @@ class Pieces:
         self._drop(found - piece.unsound)
 
     def _match(self, piece: _Piece) -> _Result:
-        """The result of the first piece. Rather than wait for it, this thread does what no other has begun."""
+        """Return the result of the first piece. Rather than wait for it, match pieces that no thread has begun."""
         while isinstance(piece.result, Future) and not piece.result.done():
             waiting = (one for one in self._pending if isinstance(one.result, Future) and one.result.cancel())
             other = next(waiting, None)
@@ -265,7 +265,7 @@ class Pieces:
         return piece.result.result() if isinstance(piece.result, Future) else piece.result
 
     def _drop(self, found: set[int]) -> None:
-        """Looks no more for what has been found."""
+        """Stop looking for what has been found."""
         found &= self._remaining
         self.found |= found
         self._remaining -= found

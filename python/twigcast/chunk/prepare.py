@@ -192,7 +192,7 @@ class Preparer:
     # -- the scheme
 
     def scheme(self, chunks: int) -> Scheme:
-        """The scheme of this degree: at most so many chunks, and a potpourri."""
+        """Return the scheme of this degree: at most so many chunks, and a potpourri."""
         if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 0:
             raise OptionError("bad-chunks", f"the number of chunks is a whole number from 0, not {chunks!r}")
         if self._removed:
@@ -254,7 +254,7 @@ def prepare(
     namespaces: Mapping[str, str] | None = None,
     beside: str = BESIDE[0],
 ) -> Scheme:
-    """The scheme for a set of subscriptions; see ``Preparer``."""
+    """Return the scheme for a set of subscriptions; see ``Preparer``."""
     preparer = Preparer(schema, namespaces=namespaces, beside=beside)
     for one in subscriptions:
         preparer.add(one)

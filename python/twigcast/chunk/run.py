@@ -65,8 +65,11 @@ def match(
     make_scheme: Callable[[bool], Scheme],
     options: Options | None = None,
 ) -> Report:
-    """Matches the document that ``source`` gives against the scheme that ``make_scheme`` gives. Where that relies on a
-    schema and the document does not follow it, all is done again with ``make_scheme(False)``: a scheme without."""
+    """Match the document that ``source`` gives against the scheme that ``make_scheme(True)`` gives.
+
+    Where that relies on a schema and the document does not follow it, match again with ``make_scheme(False)``, which
+    relies on none.
+    """
     options = options or Options()
     scheme = make_scheme(True)
     try:
@@ -145,7 +148,7 @@ class _Run:
         )
 
     def _guarded(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """A source that fails ends there; that is what is wrong then, and not that the document lacks its end."""
+        """Yield blocks until the source fails. That is the error then, not that the document lacks its end."""
         try:
             yield from blocks
         except TwigcastError as error:
@@ -153,7 +156,7 @@ class _Run:
 
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
-    """The same blocks, and whether the document can be cut as it is: it is in UTF-8, and no DTD changes it."""
+    """Return the same blocks, and whether the document can be cut as it is: in UTF-8, with no DTD that changes it."""
     check = _kernel.Check(options.limits.of_kernel(), HEAD // 8)
     seen = []
     for block in blocks:

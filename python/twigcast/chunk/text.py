@@ -49,17 +49,17 @@ class Writer:
         return {prefix: uri for uri, prefix in self._prefixes.items() if uri != XML_NAMESPACE}
 
     def path(self, twig: Twig) -> str:
-        """A path from the document."""
+        """Return a path from the document."""
         return "".join(map(self._node, twig.nodes)) or "/"
 
     def condition(self, predicate: Predicate) -> str:
-        """A condition on the document: the paths in it are absolute."""
+        """Return a condition on the document: the paths in it are absolute."""
         return self._predicate(predicate, top=True)
 
     # -- paths
 
     def _branch(self, twig: Twig, top: bool = False) -> str:
-        """A path from the context node."""
+        """Return a path from the context node."""
         if top:
             return self.path(twig)
         text = "".join(map(self._node, twig.nodes))

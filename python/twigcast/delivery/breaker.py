@@ -35,7 +35,7 @@ class Breaker:
             self.until = now + self.pause
 
     def wait(self, until: float) -> None:
-        """The target itself has asked for a pause."""
+        """Pause until then, as the target has asked."""
         self.until = max(self.until, until)
 
     @property

@@ -99,7 +99,7 @@ class DeadLetters:
         """Dead letters that this process has made, whatever has become of them since."""
 
     def cursor(self, stream: str) -> int:
-        """The last batch of a stream whose refused messages are here."""
+        """Return the last batch of a stream whose refused messages are here."""
         return int(self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,), -1))
 
     def take(self, batch: LogBatch, rule: PauseRule | None = None) -> None:
@@ -152,7 +152,7 @@ class DeadLetters:
         redriven: bool = False,
         limit: int = -1,
     ) -> list[Letter]:
-        """The newest first."""
+        """Return letters, the newest first."""
         wanted = {"stream": stream, "sink": sink, "reason": reason, "kind": kind}
         given = {name: value for name, value in wanted.items() if value is not None}
         tests = [f"{name} = ?" for name in given] + ([] if redriven else ["redriven IS NULL"])
@@ -169,7 +169,7 @@ class DeadLetters:
         return _letter(rows[0])
 
     def original(self, id: int) -> bytes | None:
-        """The bytes of the message or of what was to be delivered; None where they were never read."""
+        """Return the bytes of the message or of what was to be delivered; None where they were never read."""
         row = self.database.rows("SELECT original, file FROM letters WHERE id = ?", (id,))[0]
         if row["file"] is not None:
             return self._read_large(str(row["file"]))

@@ -29,7 +29,7 @@ class Waiting:
 
 
 def singles(piece: Piece, attempts: int = 0) -> Iterator[Waiting]:
-    """The deliveries of a piece one by one."""
+    """Yield the deliveries of a piece one by one."""
     payloads = piece.deliveries.column("payload")
     times, bodies = piece.messages.column("time"), piece.messages.column("xml")
     of_message = [piece.messages.column(name) for name in ("stream", "message", "headers")]

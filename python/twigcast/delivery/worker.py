@@ -70,7 +70,7 @@ class Worker(ABC):
 
     @abstractmethod
     def recall(self, stream: str) -> int:
-        """The last batch that was taken by this or an earlier run."""
+        """Return the last batch that was taken by this or an earlier run."""
 
     @abstractmethod
     def take(self, batch: LogBatch) -> None:
@@ -233,7 +233,7 @@ class SinkWorker(Worker):
         return self._counted[2]
 
     def _chosen(self, batch: LogBatch, delayed: bool | None) -> Iterator[Piece]:
-        """The deliveries for this sink: those at once, the delayed ones, or (None) all."""
+        """Yield the deliveries for this sink: those at once, the delayed ones, or (None) all."""
         for piece in batch.pieces():
             mask = self._routing.mask(self.name, piece.deliveries)
             if delayed is not None and batch.has_delayed:

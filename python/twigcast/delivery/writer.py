@@ -92,7 +92,7 @@ class LogWriter:
     stream: str
 
     def part(self) -> LogPart:
-        """The part of one task attempt: ``with writer.part() as part: …``, then ``part.report``."""
+        """Return the part of one task attempt: ``with writer.part() as part: …``, then ``part.report``."""
         return LogPart(Path(self.staging), self.stream)
 
 
@@ -111,7 +111,7 @@ class LogPart:
         self._held_bytes = self._held_rows = self._held_messages = 0
 
     def write(self, messages: pa.RecordBatch, deliveries: pa.RecordBatch) -> None:
-        """Some messages that were matched, and their deliveries.
+        """Write some messages that were matched, and their deliveries.
 
         ``messages``: ``message`` (string), ``xml``, and where known ``time`` and ``headers``. All of them count, and
         those with a delivery are kept. ``deliveries``: ``row`` (in ``messages``), ``subscription``, and where they

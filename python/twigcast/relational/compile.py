@@ -104,7 +104,7 @@ def conjunctions(template: Template, query: str, namespaces: Mapping[str, str]) 
 
 
 def rows(conjunction: Conjunction, constants: Sequence[str | float]) -> list[Row] | None:
-    """The predicates with their constants; None if they can never hold together."""
+    """Return the predicates with their constants; None if they can never hold together."""
     made = []
     for path, op, slot, points in conjunction:
         value, number = "", 0.0
@@ -220,7 +220,7 @@ def _order(test: Test) -> tuple[int, str, str]:
 
 
 def _branch_points(way: _Way) -> dict[int, int]:
-    """The places where leaves part, numbered in the order of the pattern."""
+    """Return numbers for the places where leaves part, in the order of the pattern."""
     following: dict[int, set[int]] = {}
     count: dict[int, int] = {}
     for leaf in way:
@@ -243,7 +243,7 @@ class Compiler:
         self._compiled: dict[Template, tuple[Conjunction, ...]] = {}
 
     def compile(self, s: Subscription) -> list[list[Row]]:
-        """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
+        """Return the conjunctions of a subscription, predicates in the order of evaluation. Raises QueryError."""
         if not isinstance(s.query, str):
             raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
         check_dialect(s.dialect)
@@ -286,6 +286,6 @@ class Compiler:
         return [rows for rows in made if rows is not None]
 
     def declared(self, s: Subscription) -> dict[str, str]:
-        """The prefixes that a query may use, the engine's among them: who opens the database next may have others."""
+        """Return the prefixes that a query uses, also the engine's: who opens the database next may have others."""
         namespaces = {**self.namespaces, **(s.namespaces or {})}
         return {prefix: uri for prefix, uri in namespaces.items() if f"{prefix}:" in s.query}

@@ -35,16 +35,16 @@ class Database(Protocol):
         """All of a table."""
 
     def insert(self, table: str, rows: pa.Table) -> None:
-        """Appends rows, by the names of their columns."""
+        """Append rows, by the names of their columns."""
 
     def change(self) -> AbstractContextManager[None]:
-        """A transaction that is alone in changing the tables; all of it is done, or nothing."""
+        """Begin a transaction that is alone in changing the tables; all of it is done, or nothing."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """What is read within is of one state."""
+        """Read one state of the tables within the block."""
 
     def match(self, statement: str, shreds: pa.Table) -> pa.Table:
-        """Runs a statement over the rows of messages."""
+        """Run a statement over the rows of messages."""
 
     def has_tables(self) -> bool: ...
 
@@ -59,7 +59,7 @@ class StepByStep(Protocol):
 
 
 def script(name: str) -> Iterator[str]:
-    """The statements of a file in ``sql/``, one by one."""
+    """Yield the statements of a file in ``sql/``."""
     text = (files("twigcast.relational") / "sql" / name).read_text(encoding="utf-8")
     if "$$" in text:
         yield text

@@ -82,7 +82,7 @@ class RelationalEngine:
         return [number for (number,) in found]
 
     def numbers(self) -> Iterator[tuple[int, SubscriptionId]]:
-        """The numbers of the subscriptions, in the order in which they came, and their ids."""
+        """Yield the numbers and ids of the subscriptions, in the order in which they came."""
         for number, id, whole in self.database.rows("SELECT number, id, whole FROM query_subscription ORDER BY number"):
             yield number, int(id) if whole else id
 
@@ -107,7 +107,7 @@ class RelationalEngine:
         result: str = "match",
         deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Adds one subscription and returns its id, which is the next free number if none is given."""
+        """Add one subscription and return its id, which is the next free number if none is given."""
         with self._lock:
             if id is None:
                 id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1
@@ -117,7 +117,7 @@ class RelationalEngine:
         return id
 
     def add_many(self, subscriptions: Iterable[Subscription], *, instead_of: Iterable[SubscriptionId] = ()) -> None:
-        """Adds all of them, and removes those in whose place they come; or, if one cannot be accepted, does nothing."""
+        """Add all of them and remove those that they replace; or, if one cannot be accepted, do nothing."""
         rest = iter(subscriptions)
         some = list(islice(rest, CHUNK))
         if not some:
@@ -151,19 +151,19 @@ class RelationalEngine:
         return Loader(self.database, state, self._unroll, next_id)
 
     def compile(self, s: Subscription) -> list[list[Row]]:
-        """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
+        """Return the conjunctions of a subscription, predicates in the order of evaluation. Raises QueryError."""
         return self._compiler.compile(s)
 
     def declared(self, s: Subscription) -> dict[str, str]:
-        """The prefixes that a query may use, the engine's among them: who opens the database next may have others."""
+        """Return the prefixes that a query uses, also the engine's: who opens the database next may have others."""
         return self._compiler.declared(s)
 
     def _references(self) -> list[str]:
         return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
 
     def register(self, name: str, data: Any) -> None:
-        """Reference data for ``path = $name.column``: a CSV or Parquet file, a table of Arrow, pandas or Spark, or
-        ``table:NAME``, a table of the database. Registered again, it takes the place of the old one."""
+        """Register reference data for ``path = $name.column``, in place of earlier data of that name: a CSV or Parquet
+        file, a table of Arrow, pandas or Spark, or ``table:NAME``, a table of the database."""
         columns = references.columns_of(name, data, self.database)
         with self._lock, self.database.change():
             for reference in self._references():
@@ -178,14 +178,14 @@ class RelationalEngine:
             self.database.execute("UPDATE relational_meta SET changes = changes + 1")
 
     def check(self, s: Subscription) -> None:
-        """Raises what ``add`` would raise for its query."""
+        """Raise what ``add`` would raise for its query."""
         self.compile(s)
 
     def remove(self, id: SubscriptionId) -> None:
         self.remove_many([id])
 
     def remove_many(self, ids: Iterable[SubscriptionId]) -> None:
-        """Removes all of them or, if one is not there, none."""
+        """Remove all of them or, if one is not there, none."""
         with self._lock:
             try:
                 with self.database.change():
@@ -211,7 +211,7 @@ class RelationalEngine:
         db.execute("DELETE FROM query_subscription WHERE number = ?", [number])
 
     def gc(self) -> dict[str, int]:
-        """Deletes paths, branches, tag paths and shapes that no subscription uses any more; says how many of each."""
+        """Delete paths, branches, tag paths and shapes that no subscription uses any more. Return how many of each."""
         with self._lock:
             self._state = None  # numbers are free to mean other things from now on
             with self.database.change():
@@ -222,7 +222,7 @@ class RelationalEngine:
     # -- matching
 
     def _current(self) -> State:
-        """What this process knows of the tables, as they are now."""
+        """Return what this process knows of the tables, as they are now."""
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._state is None or self._state.changes != changes or self._state.is_large:
             self._state = State(self.database, changes)
@@ -230,7 +230,7 @@ class RelationalEngine:
         return self._state
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
-        """The ids of the subscriptions that one message satisfies, in the order in which they came."""
+        """Return the ids of the subscriptions that one message satisfies, in the order in which they came."""
         xml = message_of(xml)
         found, errors = self.match_rows(pa.array([xml], pa.large_binary()))
         error = errors[0].as_py()
@@ -247,7 +247,7 @@ class RelationalEngine:
         return self.match(xml), {}
 
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Matches the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
+        """Match the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
         else strings) and ``error``, as ``Engine.match_batch`` has it."""
         ids, xml = columns_of(batch)
         found, errors = self.match_rows(xml)
@@ -260,8 +260,8 @@ class RelationalEngine:
         return pa.RecordBatch.from_arrays([ids, matches, errors], ["id", "matches", "error"])
 
     def match_rows(self, xml: pa.Array) -> tuple[pa.Table, pa.Array]:
-        """Matches as rows, sorted: ``event_id`` (place in the column) and ``number`` of the subscription; and what is
-        wrong with each message, null where nothing is."""
+        """Match messages. Return sorted rows of ``event_id`` (place in the column) and ``number`` (of the subscription),
+        and the error of each message, null where there is none."""
         tables: list[pa.Table] = []
         errors: list[pa.Array] = []
         start = 0
@@ -296,7 +296,7 @@ class RelationalEngine:
         return self.database.match(self.statement(), shreds)
 
     def _write(self, state: State, news: tuple[list[Any], list[Any]]) -> None:
-        """New tag paths, unless the linear paths that they were compared with are not all any more."""
+        """Enter new tag paths, unless they were compared with linear paths that have changed since."""
         try:
             with self.database.change():
                 ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
@@ -322,25 +322,25 @@ class RelationalEngine:
                 self._write(state, news)
 
     def named(self) -> pa.Table:
-        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        """Return the numbers and ids of all subscriptions. Ids are numbers if all are, else strings."""
         rows = list(self.numbers())
         is_whole = all(isinstance(id, int) for _, id in rows)
         ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
         return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
 
     def statement(self) -> str:
-        """The SQL that matches a batch, for what is in the tables now."""
+        """Return the SQL that matches a batch, for what is in the tables now."""
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._statement is None or self._statement[0] != changes:
             self._statement = changes, match_statement(self.database.dialect, self.layout())
         return self._statement[1]
 
     def layout(self) -> Layout:
-        """What of the tables a statement has to look at."""
+        """Return what of the tables a statement has to look at."""
         return layout_of(self.database, self._unroll)
 
     def ids_of(self, numbers: Sequence[int]) -> list[SubscriptionId]:
-        """The ids of subscriptions by number."""
+        """Return the ids of subscriptions by number."""
         known = named(self.database, set(numbers), "id, whole")
         return [int(known[n][0]) if known[n][1] else known[n][0] for n in numbers if n in known]
 
@@ -349,7 +349,7 @@ class RelationalEngine:
 
 
 def _table(shreds: pa.StructArray, state: State) -> pa.Table:
-    """The rows of messages as the tables number tag paths."""
+    """Return the rows of messages with the tables' numbers of tag paths."""
     columns = dict(zip((field.name for field in shreds.type), shreds.flatten(), strict=True))
     columns["tagpath_id"] = state.ids_of(columns.pop("tagpath"))
     columns["event_id"] = columns["event_id"].cast(pa.int32())

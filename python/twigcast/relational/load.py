@@ -159,7 +159,7 @@ class Loader:
         self.chain(rests)
 
     def _firsts(self, firsts: list[Predicate]) -> dict[Predicate, int]:
-        """The numbers of the equalities among them; new ones are entered."""
+        """Return the numbers of the equalities among first predicates, and enter new ones."""
         wanted = list(dict.fromkeys(p for p in firsts if p.op in EQUALITIES))
         if not wanted:
             return {}
@@ -189,7 +189,7 @@ class Loader:
 
 
 def _parted(predicates: list[Predicate], k: int) -> tuple[list[Predicate], list[Predicate]]:
-    """What goes into an unrolled row, and what is left for a chain: reference data, but as the first predicate."""
+    """Split predicates into those of the row and those of the chain, where reference data goes unless it is first."""
     references = [p for p in predicates if p.op == IN]
     if not references:
         return predicates[:k], predicates[k:]
@@ -201,7 +201,7 @@ def _parted(predicates: list[Predicate], k: int) -> tuple[list[Predicate], list[
 
 
 def delete_conjunction(database: Database, sub_id: int) -> None:
-    """Takes the chain away from its end: as far as no other subscription goes on from it."""
+    """Delete a conjunction: of its chain, from the end, the rows that no other subscription goes on from."""
     database.execute("DELETE FROM query_branch_point WHERE sub_id = ?", [sub_id])
     rest = database.rows("SELECT chain_id FROM predicate_unroll WHERE sub_id = ?", [sub_id])
     database.execute("DELETE FROM predicate_unroll WHERE sub_id = ?", [sub_id])

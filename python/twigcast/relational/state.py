@@ -99,7 +99,7 @@ class State:
     # -- within a change
 
     def enter_paths(self, paths: dict[str, bool]) -> dict[str, int]:
-        """The numbers of linear paths, and whether somebody compares their values; new ones are entered."""
+        """Enter linear paths that are new, and whether somebody compares their values. Return the numbers of all."""
         fresh: list[tuple[int, str]] = []
         for text, valued in paths.items():
             id = self._paths.get(text)
@@ -119,7 +119,7 @@ class State:
         return self._paths
 
     def enter_branches(self, branches: Iterable[tuple[int, Points]]) -> dict[tuple[int, str], int]:
-        """The numbers of branches by linear path and ``br_info``."""
+        """Enter branches that are new. Return the numbers of all by linear path and ``br_info``."""
         fresh: list[tuple[int, int, str]] = []
         last = max(self._branches.values(), default=0)
         for path, points in branches:
@@ -134,7 +134,7 @@ class State:
         return self._branches
 
     def write_news(self, news: tuple[list[Any], list[Any]]) -> None:
-        """What the kernel has found out, into Tagpath_Map, PathMatch and TagPath_BrInfo."""
+        """Write what the kernel has found out into Tagpath_Map, PathMatch and TagPath_BrInfo."""
         matches, positions = news
         if not matches and not positions:
             return
@@ -170,7 +170,7 @@ class State:
         return self._tag_paths[tag_path] if tag_path < len(self._tag_paths) else 0
 
     def ids_of(self, tag_paths: pa.Array) -> pa.Array:
-        """The kernel's numbers of tag paths as those of the tables."""
+        """Return the tables' numbers of tag paths for the kernel's."""
         if self._as_array is None:
             self._as_array = pa.array(self._tag_paths, pa.int32())
         return self._as_array.take(tag_paths)

@@ -117,7 +117,7 @@ def _comma(parts: list[str]) -> str:
 
 
 def match_tables(d: Dialect, layout: Layout) -> tuple[dict[str, Body], str]:
-    """The tables that lead to the result, each read by those after it, and the result."""
+    """Return the tables that lead to the result, each read by those after it, and the result."""
     tables: dict[str, Body] = dict(_values(d, layout.references))
     found: list[str] = []
     rests: list[str] = []
@@ -196,7 +196,7 @@ def _values(d: Dialect, references: bool) -> Iterator[tuple[str, str]]:
 
 
 def _enriched(d: Dialect) -> str:
-    """The enriched message (§3.1): which columns of reference data have a value is one more of its values."""
+    """Return rows for reference data (§3.1): the columns that have a value of the message are values of it too."""
     return (
         f"\nUNION ALL\nSELECT DISTINCT v.event_id, v.linear_path_id, '{IN}' AS op, r.reference AS value,"
         f" CAST(0 AS {d.double}) AS number\n"
@@ -205,7 +205,7 @@ def _enriched(d: Dialect) -> str:
 
 
 def aggregates(d: Dialect, condition: str) -> dict[str, str]:
-    """What a predicate has to know of the values of a path: of those rows of a group where the condition holds."""
+    """Return aggregates of a path's values that predicates test, over the rows of a group that meet a condition."""
     only = "" if condition == "TRUE" else f" FILTER (WHERE {condition})"
     return {
         "min_number": f"min(number){only}",
@@ -259,7 +259,7 @@ def _node_test(q: str, v: str) -> str:
 
 
 def _equal(d: Dialect, seeds: Sequence[str]) -> Recursion:
-    """The first stage: equalities. The recursion stops where a chain ends or goes on with other predicates. A chain has
+    """Return the first stage: equalities, until a chain ends or goes on with other predicates. A chain has
     one way to each of its predicates, and a message one row for each path and value: nothing comes twice."""
     seed = _indent("\nUNION ALL\n".join(seeds))
     return Recursion(

@@ -81,7 +81,7 @@ class DirectorySink(FileSink):
 
 
 def folder_name(name: str | None) -> str:
-    """A name that is safe in a file system, the same as the given one if that is; no two have the same."""
+    """Return a name that is safe in a file system, unchanged if it is; different names stay different."""
     if name is None:
         return "_"
     if len(name) <= _LONGEST and _PLAIN.fullmatch(name):

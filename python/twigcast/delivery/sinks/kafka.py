@@ -296,13 +296,13 @@ def _after(piece: Piece, start: int) -> Piece:
 
 
 def topic_of(pattern: str, subscriber: str | None) -> str:
-    """``{subscriber}`` filled in; what a topic's name cannot have becomes ``_`` and the code of the character."""
+    """Fill in ``{subscriber}``; what a topic's name cannot have becomes ``_`` and the code of the character."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else f"_{ord(c):x}_" for c in subscriber or "none")
     return pattern.replace("{subscriber}", safe)[:249]
 
 
 def _head(of_message: dict[str, pa.Array], row: int) -> tuple[list[tuple[str, bytes]], int]:
-    """What all deliveries of a message have in common: headers, and Kafka's timestamp."""
+    """Return what all deliveries of a message have in common: headers, and Kafka's timestamp."""
     headers = [(name, (value or "").encode()) for name, value in of_message["headers"][row].as_py() or ()]
     headers += [(f"twigcast-{name}", of_message[name][row].as_py().encode()) for name in ("message", "stream")]
     micros = of_message["time"][row].value

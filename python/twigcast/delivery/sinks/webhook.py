@@ -153,7 +153,7 @@ class WebhookSink(Sink):
         self._last_results()
 
     def _last_results(self) -> None:
-        """Calls under way may still succeed; that they did should not be forgotten."""
+        """Record the calls that succeed while the sink ends."""
         end = time.time() + _LAST
         while any(target.busy for target in self._targets.values()):
             if time.time() > end:
@@ -342,7 +342,7 @@ class WebhookSink(Sink):
         }
 
     def _key(self, subscriber: str | None) -> str:
-        """What concurrency and the breaker are about: the sink's own URL, or a subscriber's."""
+        """Return the key of a target, which has a breaker of its own: a subscriber, or the sink's own URL."""
         return subscriber or "" if self._own.of(subscriber, "webhook") is not None else ""
 
     def _where(self, subscriber: str | None) -> _Where | str:
