@@ -260,8 +260,8 @@ class RelationalEngine:
         return pa.RecordBatch.from_arrays([ids, matches, errors], ["id", "matches", "error"])
 
     def match_rows(self, xml: pa.Array) -> tuple[pa.Table, pa.Array]:
-        """Match messages. Return sorted rows of ``event_id`` (place in the column) and ``number`` (of the subscription),
-        and the error of each message, null where there is none."""
+        """Match messages. Return sorted rows: ``event_id`` (place in the column) and ``number``; and
+        the error of each message, null where there is none."""
         tables: list[pa.Table] = []
         errors: list[pa.Array] = []
         start = 0
