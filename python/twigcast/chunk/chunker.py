@@ -6,11 +6,9 @@ may be cut gives a fragment whenever it has enough for one, all others give thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from twigcast import _kernel
 from twigcast.chunk.scheme import Chunk, Fragment, Keep, Path, Scheme
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError
 from twigcast.limits import Limits
 
 WINDOW = 256 << 10
@@ -89,20 +87,3 @@ class Chunker:
             return
         bad = (path for path in map(tuple, paths) if not self.scheme.allows(path))
         self.foreign = next(bad, None)
-
-
-def fragments(
-    scheme: Scheme, xml: bytes, *, batch_bytes: int | None = None, limits: Limits | None = None
-) -> Iterator[Fragment]:
-    """The fragments of a document that is in memory. Without ``batch_bytes`` each chunk has one at most."""
-    chunker = Chunker(scheme, batch_bytes=batch_bytes, limits=limits, max_fragment=UNBOUNDED)
-    yield from chunker.feed(xml)
-    yield from chunker.finish()
-    if chunker.error is not None:
-        raise chunker.error
-    if chunker.foreign is not None:
-        path = "".join(f"/{local}" for _, local in chunker.foreign)
-        hint = "use a scheme without a schema"
-        raise OptionError(
-            "not-of-schema", f"the document has {path or 'too many tag paths'}, not in the schema", hint=hint
-        )

@@ -237,7 +237,7 @@ def explain_relational(
     database: str | None,
     references: tuple[str, ...],
 ) -> tuple[dict[str, Any], list[tuple[str, list[str]]]]:
-    """Return the predicates of the query, what each plan would cost, and the SQL: for programs, and for people."""
+    """Return the predicates of the query and the SQL: for programs, and for people."""
     if stays(database):
         # to explain is not to change: what is in the database alone is what the query is compared with
         must_exist(database)
@@ -255,7 +255,7 @@ def explain_relational(
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         if len(engine) == 0:
             engine.add(query, dialect=dialect)
-        costs, statement, plan = engine.costs(), engine.statement(), engine.plan.name
+        statement = engine.statement()
     told = {
         "engine": "relational",
         "query": query,
@@ -263,18 +263,12 @@ def explain_relational(
             [{"path": r.path, "op": r.op, "value": _constant(r), "points": [list(p) for p in r.points]} for r in rows]
             for rows in conjunctions
         ],
-        "plan": plan,
-        "costs": {cost.plan: cost.cost for cost in costs},
         "sql": statement,
     }
     each = [[_predicate(row) for row in rows] for rows in conjunctions] or [["none: the query never matches"]]
-    x = costs[0].parameters
     sections = [
         ("query", [query]),
         *(("predicates" if len(each) == 1 else f"or {i}", lines) for i, lines in enumerate(each, 1)),
-        ("plan", [plan]),
-        ("parameters", [f"N = {x.n:g}, b = {x.b:.3g}, m = {x.m:g}, p = {x.p:g}, s = {x.s:.3g}"]),
-        ("costs", [f"{cost.plan:<13} {cost.cost:,.1f}" for cost in costs]),
         ("sql", statement.split("\n")),
     ]
     return told, sections

@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from twigcast.errors import OptionError
 
 REMOVED = {
-    **dict.fromkeys(
-        ("mode", "predicates", "sharing", "optimize", "share_plans", "no_share_plans"), "twigcast.papers.Engine"
-    ),
+    "mode": "twigcast.papers.Engine",
+    "predicates": "twigcast.papers.Engine",
+    "sharing": "twigcast.papers.Engine",
+    "optimize": "twigcast.papers.Engine",
+    "share_plans": "twigcast.papers.Engine",
+    "no_share_plans": "twigcast.papers.Engine",
     "strategy": "twigcast.papers.Broker",
-    **dict.fromkeys(("plan", "unroll", "buckets"), "twigcast.relational.RelationalEngine"),
+    "plan": "twigcast.papers.RelationalEngine",
+    "unroll": "twigcast.papers.RelationalEngine",
+    "buckets": "twigcast.papers.RelationalEngine",
 }
 """Options that were those of ``Engine``, ``Broker``, ``twigcast match`` or ``twigcast explain``, and who has them."""
 
