@@ -22,11 +22,11 @@ from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
+from twigcast.schema.libxml2 import read
 from twigcast.shape import Template
 from xpath_cases import SUITES, Case, cases
 
@@ -113,7 +113,7 @@ def evaluated(case: Case) -> str:
         residual = Residual(None, (), at_document(parse(query, case.namespaces)))
         register.queue(number, Template(Plan((ANYWAY,), None, (), residual)), ())
     register.flush(len(every))
-    found, failed, error = kernel.match_one(case.document, UNHURRIED.of_kernel())
+    found, failed, error = kernel.match_one(case.document, UNHURRIED.as_dict())
     if error is not None:
         return "unreadable"
     assert not failed
@@ -140,7 +140,7 @@ def in_bulk(all_cases: Iterable[Case], answers: Mapping[Case, str], mode: str) -
             differ = expected.symmetric_difference(engine.match(document))
             wrong += [(pairs[int(i)][0].id, pairs[int(i)][1], when) for i in differ]
             for _ in range(WARM):
-                engine.kernel.match_one(document, engine.limits.of_kernel())
+                engine.kernel.match_one(document, engine.limits.as_dict())
     return wrong
 
 

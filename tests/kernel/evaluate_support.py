@@ -11,11 +11,11 @@ from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
+from twigcast.schema.libxml2 import read
 from twigcast.shape import Template
 
 LIMITS = Limits().with_all_results()
@@ -52,7 +52,7 @@ def answers(
     if not exprs:
         return found
     limits = replace(LIMITS, max_query_steps=budget[0], max_query_bytes=budget[1])
-    matched, results, failed, error = kernel_with(exprs).select_one(xml, limits.of_kernel())
+    matched, results, failed, error = kernel_with(exprs).select_one(xml, limits.as_dict())
     assert error is None, error
     for number in matched:
         nodes = results[number][0] if number in results else None

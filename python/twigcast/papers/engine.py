@@ -7,22 +7,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from twigcast import _kernel, engine
+from twigcast import _kernel
 from twigcast import rows as row_types
-from twigcast.arrow import pa, pc
-from twigcast.engine import Subscription
+from twigcast.common.arrow import pa, pc
+from twigcast.engine import Subscription, engine
+from twigcast.engine.columns import match_of
+from twigcast.engine.compiler import parse_transform_of
+from twigcast.engine.failures import Failed, FailedRows
+from twigcast.engine.shares import Result
 from twigcast.errors import OptionError
-from twigcast.failures import Failed, FailedRows
-from twigcast.ids import SubscriptionId
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedDeliveries
 from twigcast.papers.predicates import PREDICATES
 from twigcast.plan.encode import NotEncodable
-from twigcast.results import match_of
 from twigcast.schema import Schema, schema_of
 from twigcast.shape import Shapes, scope_of
-from twigcast.shares import Result
+from twigcast.subscription import SubscriptionId
 from twigcast.transform.encode import Encoded
 
 MODES: tuple[str, ...] = _kernel.papers.MODES
@@ -85,7 +86,7 @@ class Engine(engine.Engine):
         self._transforming[number] = s
         self.kernel.hold(number)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        transform = engine.parse_transform_of(s.query, scope_of(namespaces, s.default_namespace))
+        transform = parse_transform_of(s.query, scope_of(namespaces, s.default_namespace))
         try:
             self._deliveries.add(number, transform, deliver_empty=s.deliver_empty)
         except NotEncodable:  # there is no plan for it

@@ -11,12 +11,11 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import OptionError
 from twigcast.ir.pattern import Twig
 from twigcast.limits import Limits
 from twigcast.schema import dtd as dtds
-from twigcast.schema import from_xsd
+from twigcast.schema import from_xsd, libxml2
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.locations import check_locations
@@ -55,8 +54,8 @@ class Schema:
 
 
 def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:
-    """A DTD: a file's path, or its text as bytes. External entities are looked up in the folder of the file, and below,
-    never elsewhere; a text alone has none."""
+    """Read a DTD: a file's path, or its text as bytes. External entities are looked up in the folder of the file, and
+    below, never elsewhere; a text alone has none."""
     dtd = read_dtd(source)
     text = libxml2.Dtd(source) if isinstance(source, bytes) else libxml2.Dtd.of_file(Path(source))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from twigcast import _kernel
-from twigcast.arrow import pa
-from twigcast.failures import FATAL, Failed, FailedRows
-from twigcast.forking import refuse_if_forked_in_use
+from twigcast.common.arrow import pa
+from twigcast.common.forking import refuse_if_forked_in_use
+from twigcast.engine.failures import FATAL, Failed, FailedRows
+from twigcast.engine.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
@@ -19,7 +20,6 @@ from twigcast.papers.plans.sharing import Sharing
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong
 
@@ -112,11 +112,11 @@ class PlannedTransforms:
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """Return the subscriptions that get something of a message, or why it was refused."""
-        return self._for(xml, limits).match_one(xml, limits.of_kernel())
+        return self._for(xml, limits).match_one(xml, limits.as_dict())
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """Do as ``match`` does, with what the subscriptions get. Equal payloads are one object."""
-        numbers, places, payloads, cuts, error = self._for(xml, limits).transform_one(xml, limits.of_kernel())
+        numbers, places, payloads, cuts, error = self._for(xml, limits).transform_one(xml, limits.as_dict())
         given: list[tuple[bytes | None, str | None]] = [(payload, None) for payload in payloads]
         for place, reason in cuts:
             given[place] = None, reason
