@@ -85,6 +85,11 @@ def row_of_error(error: MessageError) -> ErrorRow:
     return error_row(error.code, error.text, error.line, error.column, error.offset)
 
 
+def error_of_row(row: ErrorRow) -> MessageError:
+    """Return the exception for a row of ``ERROR``."""
+    return MessageError(**{**row, **{name: row[name] or 0 for name in ("line", "column", "offset")}})  # type: ignore[arg-type]
+
+
 def refused_columns(errors: pa.StructArray) -> dict[str, pa.Array]:
     """Return an array of ``ERROR`` as the columns of ``REFUSED``."""
     types = _types()

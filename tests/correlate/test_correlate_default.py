@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from correlate_reference import evaluate
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
-from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, QueryError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.transform.render import canonical
 from twigcast.units import SECOND

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twigcast.correlate.canonical import canonical
-from twigcast.correlation import Correlation, Ref
 from twigcast.errors import QueryError
+from twigcast.ir.correlation import Correlation, Ref
 from twigcast.lang.xscl import is_correlation, parse_correlation
 
 SECOND = 1_000_000

@@ -11,15 +11,16 @@ from plan_cases import COMBINATIONS, accepted_usecases, check, generated, mixed,
 
 from schema_support import schema_and_documents
 from twigcast import _kernel
-from twigcast.constructor import Transform
 from twigcast.errors import OptionError
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.papers import Engine
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedTransforms
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.transform.encode import _packed
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def test_the_papers_queries() -> None:

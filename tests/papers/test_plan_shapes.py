@@ -11,8 +11,9 @@ from twigcast.errors import OptionError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import LEVELS, Planner, explain, profile
 from twigcast.papers.plans.rules import RULES
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.schema import Schema, dtd_schema
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def schema(name: str) -> Schema:

@@ -10,14 +10,15 @@ from transform_queries import random_transform
 
 from schema_support import schema_and_documents
 from support import random_document
-from twigcast.constructor import Transform
 from twigcast.errors import QueryError
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import Planner, reference
 from twigcast.papers.plans.reference import transformed
 from twigcast.papers.plans.shared import SharedPlans
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.transform.nodes import Message
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def check(shared: SharedPlans, transforms: dict[int, Transform], documents: list[bytes]) -> int:

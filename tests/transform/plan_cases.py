@@ -23,9 +23,10 @@ from twigcast.papers import Engine
 from twigcast.papers.options import OPTIMIZE
 from twigcast.papers.plans import SHARING
 from twigcast.papers.plans.reference import transformed
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.schema import Schema
 from twigcast.transform.render import canonical
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 COMBINATIONS: list[dict[str, Any]] = [
     {"sharing": sharing, "optimize": optimize, "share_plans": share}

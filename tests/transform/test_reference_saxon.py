@@ -12,8 +12,9 @@ from support import random_document
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans.reference import transformed
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.transform.render import canonical
-from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import DocumentGenerator, vocabulary
 
 # XQuery raises what a broker must not (SEMANTICS 5): a second attribute of one name in one element.
 RUN_TIME = ("XQDY0025",)

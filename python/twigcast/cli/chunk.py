@@ -13,26 +13,24 @@ from twigcast.chunk.chunker import Chunker
 from twigcast.chunk.run import Options, cores
 from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
-from twigcast.cli.inputs import Unreadable, as_json, expand, printable
+from twigcast.cli.inputs import Unreadable, as_json, expand, printable, refuse_stdin_twice
 from twigcast.cli.large import CHUNKS, LargeFiles
 from twigcast.cli.options import (
     OneOf,
     Size,
     format_option,
     limit_options,
-    limits_from,
     namespace_options,
     result_option,
     schema_option,
+    take_limits,
 )
-from twigcast.cli.output import Report, output_of, print_table, status_of
-from twigcast.cli.progress import Progress
+from twigcast.cli.output import output_of, print_table
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.results import RESULTS
-from twigcast.schema import Schema
 from twigcast.subscriptions import SubscriptionFile, compile_file
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,46 +61,41 @@ def chunk() -> None:
     """
 
 
-def scheme_options(command: F) -> F:
-    for option in (
-        schema_option("The documents' schema: a DTD or an XML Schema."),
-        click.option(
-            "--chunks", type=click.IntRange(0), default=CHUNKS, show_default=True, help="How many chunks to aim at."
-        ),
-        click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin."),
-    ):
-        command = option(command)
-    return command
+def scheme_options(beside: str) -> Callable[[F], F]:
+    """Add the options that a scheme depends on, for `_files`. ``beside`` is the default of that option."""
 
+    def add(command: F) -> F:
+        for option in (
+            namespace_options,
+            click.option(
+                "--beside",
+                type=OneOf(("potpourri", "filters")),
+                default=beside,
+                show_default=True,
+                help="Where a condition on what lies beside a chunk is checked: in the potpourri, or in the chunk, "
+                "which then has filter nodes and is not cut into batches.",
+            ),
+            schema_option("The documents' schema: a DTD or an XML Schema."),
+            click.option(
+                "--chunks", type=click.IntRange(0), default=CHUNKS, show_default=True, help="How many chunks to aim at."
+            ),
+            click.option(
+                "-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin."
+            ),
+        ):
+            command = option(command)
+        return command
 
-def beside_option(default: str) -> Callable[[F], F]:
-    return click.option(
-        "--beside",
-        type=OneOf(("potpourri", "filters")),
-        default=default,
-        show_default=True,
-        help="Where a condition on what lies beside a chunk is checked: in the potpourri, or in the chunk, which then "
-        "has filter nodes and is not cut into batches.",
-    )
+    return add
 
 
 @chunk.command()
-@scheme_options
-@beside_option("potpourri")
-@namespace_options
+@scheme_options("potpourri")
 @format_option("jsonl", "table")
-def plan(
-    subscriptions: str,
-    chunks: int,
-    schema: Schema | None,
-    beside: str,
-    namespaces: tuple[tuple[str, str], ...],
-    format: str,
-) -> None:
+def plan(format: str, **settings: Any) -> None:
     """Show the chunks that the subscriptions lead to."""
-    scheme = _files(subscriptions, chunks, schema, beside, namespaces, Options()).scheme()
-    for notice in scheme.notices:
-        click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
+    scheme = _files(Options(), **settings).scheme()
+    _say_notices(scheme, settings["subscriptions"])
     if format == "jsonl":
         for one in scheme.fragments:
             click.echo(json.dumps(_described(scheme, one), ensure_ascii=False))
@@ -137,39 +130,26 @@ def _show(scheme: Scheme) -> None:
 
 
 @chunk.command()
-@scheme_options
-@beside_option("filters")
+@scheme_options("filters")
 @click.option("--output", "-o", required=True, metavar="FOLDER", help="Where the fragments go; made if need be.")
 @click.option(
     "--batch-bytes", type=Size(), metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
 )
-@namespace_options
 @limit_options
 @click.argument("file", metavar="FILE")
 @click.pass_context
-def split(
-    ctx: click.Context,
-    /,
-    file: str,
-    subscriptions: str,
-    chunks: int,
-    schema: Schema | None,
-    beside: str,
-    output: str,
-    batch_bytes: int | None,
-    namespaces: tuple[tuple[str, str], ...],
-    **limits: int | None,
-) -> None:
+def split(ctx: click.Context, /, file: str, output: str, batch_bytes: int | None, **settings: Any) -> None:
     """Write the fragments of FILE, plain or compressed (gzip, Zstandard), - for stdin.
 
     Each is a document of its own. fragments.jsonl in the folder says of each which chunk it is of, the subscriptions to
     match it against, and which nodes of FILE its nodes are: lists of [id in the fragment, id in FILE, byte offset in
     FILE], from each of which both ids count on to the next.
     """
-    files = _files(subscriptions, chunks, schema, beside, namespaces, Options(limits=limits_from(limits)))
+    limits = take_limits(settings)
+    scheme = _files(Options(limits=limits), **settings).scheme()
     try:
         Path(output).mkdir(parents=True, exist_ok=True)
-        error = _split(files, file, Path(output), batch_bytes, limits_from(limits))
+        error = _split(scheme, file, Path(output), batch_bytes, limits)
     except OSError as problem:
         raise OptionError("unwritable", f"{output}: {problem.strerror}") from problem
     for line in error:
@@ -177,9 +157,8 @@ def split(
     ctx.exit(2 if error else 0)
 
 
-def _split(files: LargeFiles, name: str, folder: Path, batch_bytes: int | None, limits: Limits) -> list[str]:
-    """Writes the fragments; answers what is wrong."""
-    scheme = files.scheme()
+def _split(scheme: Scheme, name: str, folder: Path, batch_bytes: int | None, limits: Limits) -> list[str]:
+    """Write the fragments; return what is wrong."""
     chunker = Chunker(scheme, batch_bytes=batch_bytes, limits=limits)
     folder_ = _Folder(folder, scheme, numbered=batch_bytes is not None)
     shown = printable(name)
@@ -231,84 +210,66 @@ class _Folder:
 
 
 @chunk.command(epilog=MATCH_EPILOG)
-@scheme_options
-@beside_option("potpourri")
+@scheme_options("potpourri")
 @click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
 @click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
 @click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
 @result_option
 @format_option("jsonl", "table")
-@namespace_options
 @limit_options
 @click.argument("messages", nargs=-1, required=True, metavar="FILE...")
 @click.pass_context
 def match(
     ctx: click.Context,
     /,
-    subscriptions: str,
     messages: tuple[str, ...],
-    chunks: int,
-    schema: Schema | None,
-    beside: str,
     jobs: int | None,
     batch_bytes: int,
     max_document: int | None,
-    result: str,
     format: str,
-    namespaces: tuple[tuple[str, str], ...],
-    **limits: int | None,
+    **settings: Any,
 ) -> None:
     """Match large files, plain or compressed (gzip, Zstandard), against all subscriptions.
 
     A folder stands for every file in it and below, - for stdin. A file is read once, in parts; --max-bytes is the limit
     of a part, and of what must not be cut.
     """
-    if (subscriptions, *messages).count("-") > 1:
-        raise click.UsageError("stdin (-) can be read once only")
-    options = Options(
-        jobs=jobs or cores(),
-        limits=limits_from(limits),
-        batch_bytes=batch_bytes,
-        max_document=max_document,
+    refuse_stdin_twice(settings["subscriptions"], *messages)
+    limits = take_limits(settings)
+    files = _files(
+        Options(jobs=jobs or cores(), limits=limits, batch_bytes=batch_bytes, max_document=max_document), **settings
     )
-    file = _read(subscriptions, namespaces, result)
-    files = LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=schema, beside=beside)
-    for notice in files.scheme().notices:
-        click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
+    _say_notices(files.scheme(), settings["subscriptions"])
     names = list(expand(messages))
-    progress = Progress(len(names))
-    output = output_of(format, file, progress)
-    report = Report(progress)
-    matched = False
+    output = output_of(format, files.file, len(names))
     for name in names:
         if isinstance(name, Unreadable):
-            report.unreadable([name])
+            output.unreadable(name)
         else:
-            matched |= files.match(name, output, report)
-        progress.advance(1)
-    progress.clear()
-    output.close()
-    ctx.exit(status_of(report, matched))
+            files.match(name, output)
+        output.progress.advance(1)
+    ctx.exit(output.finish())
+
+
+def _say_notices(scheme: Scheme, subscriptions: str) -> None:
+    for notice in scheme.notices:
+        click.echo(f"{subscriptions}: subscription {notice.id}: {notice.text}", err=True)
 
 
 def _files(
-    subscriptions: str,
-    chunks: int,
-    schema: Schema | None,
-    beside: str,
-    namespaces: tuple[tuple[str, str], ...],
-    options: Options,
+    options: Options, *, subscriptions: str, namespaces: dict[str, str], result: str = RESULTS[0], **scheme: Any
 ) -> LargeFiles:
-    file = _read(subscriptions, namespaces)
-    return LargeFiles(file, options, namespaces=dict(namespaces), chunks=chunks, schema=schema, beside=beside)
+    """Return what matches large files against a file of subscriptions. ``scheme``: options of ``LargeFiles``."""
+    file = _read(subscriptions, namespaces, result)
+    return LargeFiles(file, options, namespaces=namespaces, **scheme)
 
 
-def _read(name: str, namespaces: tuple[tuple[str, str], ...], result: str = RESULTS[0]) -> SubscriptionFile:
+def _read(name: str, namespaces: dict[str, str], result: str) -> SubscriptionFile:
     file = read_file(name, result=result)
     for s, line in zip(file.subscriptions, file.lines, strict=True):
         if s.stream is not None or is_correlation(s.query):
             text = f"{name}:{line}: a large document is on no stream, and is not correlated"
             raise OptionError("streams", text, hint="twigcast match reads streams: see --stream")
-    compile_file(file, namespaces=dict(namespaces))  # tells all that is wrong with it, by line
-    warn_of_never(file, dict(namespaces))
+    compile_file(file, namespaces=namespaces)  # tells all that is wrong with it, by line
+    warn_of_never(file, namespaces)
     return file

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from twigcast.cli.inputs import Message, Unreadable, decompressed, expand, printable, read
+from twigcast.cli.inputs import Message, decompressed, expand, printable, read, readable
 from twigcast.cli.options import Duration
-from twigcast.cli.output import Report, output_of, status_of
-from twigcast.cli.progress import Progress
+from twigcast.cli.output import Report, output_of
 from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
@@ -183,12 +182,9 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
     """Publish the messages of streams in event time and print what they match; return the exit status."""
     from twigcast.correlate.default import StateWarning
 
-    progress = Progress(None)
-    report = Report(progress)
-    output = output_of(format, file, progress)
+    output = output_of(format, file)
     places = {s.id: place for place, s in enumerate(file.subscriptions)}
-    matched = False
-    timed = list(_read(streams, _Clock(streams.time, broker), broker.engine.limits.max_bytes, report))
+    timed = list(_read(streams, _Clock(streams.time, broker), broker.engine.limits.max_bytes, output))
     if streams.lateness is None:
         timed.sort(key=lambda one: one.time)
     with warnings.catch_warnings(record=True) as caught:
@@ -202,35 +198,30 @@ def match_streams(broker: Broker, file: SubscriptionFile, streams: Streams, form
                     one.message.data, id=name, time=time, stream=one.stream, failures=failures, read=one.read
                 )
             except MessageError as error:
-                report.say(f"{printable(name)}:{error}")
+                output.refused(name, error)
                 continue
-            matched |= bool(found)
             # those that name the stream and those that do not come one after the other
             own = sum(1 for _ in takewhile(lambda match: match.messages is None, found))
             for match in sorted(found[:own], key=lambda match: places[match.subscription]) + found[own:]:
                 output.add(match)
             for failure in failures:
-                report.failed(name, failure.id, failure.error.code, failure.error.text)
-                output.fail(name, failure.id, failure.error.code, failure.error.text)
-    output.close()
+                output.failed(name, failure.id, failure.error.code, failure.error.text)
+    status = output.finish()
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
     late = broker.correlations.stats()["late"]
     if late:
         click.echo(f"warning: {late:,} messages were late, and joined with nothing", err=True)
-    return status_of(report, matched)
+    return status
 
 
 def _read(streams: Streams, clock: _Clock, most: int, report: Report) -> Iterator[_Timed]:
     for stream, source in streams.sources:
-        for message in decompressed(read(expand([source])), most):
-            if isinstance(message, Unreadable):
-                report.unreadable([message])
-                continue
+        for message in readable(decompressed(read(expand([source])), most), report.unreadable):
             try:
                 timed = clock.read(message, stream)
             except MessageError as error:
-                report.say(f"{printable(message.name)}:{error}")
+                report.refused(message.name, error)
                 continue
             if isinstance(timed, str):
                 report.say(f"{printable(message.name)}: no-time: {timed}")

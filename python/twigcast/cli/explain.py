@@ -54,37 +54,36 @@ def explain(
     engine: str,
     database: str | None,
     references: tuple[str, ...],
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
 ) -> None:
     """Show how QUERY is evaluated: its paths, indexes, what is shared, what the XPath evaluator decides, and why."""
     check_options(engine, database=database, reference=references)
     if engine == "relational":
-        return explain_relational(query, subscriptions, format, dialect, dict(namespaces), database, references)
+        return explain_relational(query, subscriptions, format, dialect, namespaces, database, references)
     others = None
     if subscriptions is not None and not is_correlation(query):
-        others = _read_others(subscriptions, dict(namespaces))
+        others = _read_others(subscriptions, namespaces)
     found: Explanation | TransformExplanation | CorrelationExplanation
     told: dict[str, object]
     more: list[tuple[str, list[str]]] = []
-    scope = dict(namespaces)
     if is_transform(query):
         among = None
         if others is not None:
             among = [
-                parse_transform(one.query, {**scope, **(one.namespaces or {})}, one.default_namespace)
+                parse_transform(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
                 for one in others
                 if is_transform(one.query)
             ]
-        found = TransformExplanation(query, namespaces=scope, schema=schema, among=among)
+        found = TransformExplanation(query, namespaces=namespaces, schema=schema, among=among)
         told = found.as_dict()
     elif is_correlation(query):
-        found = _correlation(query, subscriptions, scope)
+        found = _correlation(query, subscriptions, namespaces)
         told = found.as_dict()
     else:
         filters = None if others is None else [one for one in others if kind_of(one.query) == "filter"]
-        found = explained(query, namespaces=scope, dialect=dialect, subscriptions=filters)
+        found = explained(query, namespaces=namespaces, dialect=dialect, subscriptions=filters)
         told = found.as_dict()
-        never = never_matches(schema, query, namespaces=scope, dialect=dialect)
+        never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
         told["never"] = never and {"text": never.text, "hint": never.hint}
         if never is not None and found.never is None:  # the schema says so
             more.append(("never", str(never).partition(": ")[2].splitlines()))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import click
 
 from twigcast.chunk.source import SourceError, unpacked
 
@@ -91,15 +93,36 @@ def _content(name: str) -> bytes:
         return file.read()
 
 
-def batches(messages: Iterable[Message | Unreadable]) -> Iterator[list[Message | Unreadable]]:
-    batch: list[Message | Unreadable] = []
+def readable(messages: Iterable[Message | Unreadable], refuse: Callable[[Unreadable], None]) -> Iterator[Message]:
+    """Yield the messages that could be read; call ``refuse`` for each of the others when it is its turn."""
+    for message in messages:
+        if isinstance(message, Unreadable):
+            refuse(message)
+        else:
+            yield message
+
+
+def refuse_stdin_twice(*names: str | None) -> None:
+    """Raise an error if more than one of the names is ``-``."""
+    if names.count("-") > 1:
+        raise click.UsageError("stdin (-) can be read once only")
+
+
+def batches(messages: Iterable[Message | Unreadable], refuse: Callable[[Unreadable], None]) -> Iterator[list[Message]]:
+    """Do as ``readable`` does, several messages at a time."""
+    batch: list[Message] = []
     size = 0
     for message in messages:
-        batch.append(message)
-        size += len(message.data) if isinstance(message, Message) else 0
-        if len(batch) >= BATCH_MESSAGES or size >= BATCH_BYTES:
+        if isinstance(message, Message):
+            batch.append(message)
+            size += len(message.data)
+            if len(batch) < BATCH_MESSAGES and size < BATCH_BYTES:
+                continue
+        if batch:
             yield batch
             batch, size = [], 0
+        if isinstance(message, Unreadable):
+            refuse(message)
     if batch:
         yield batch
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
-from twigcast.chunk.source import BLOCK, GZIP, ZSTD, SourceError, blocks
-from twigcast.cli.inputs import printable
-from twigcast.cli.output import Output, Report, match_of
-from twigcast.errors import MessageError
+from twigcast.chunk.source import BLOCK, GZIP, ZSTD, blocks
+from twigcast.cli.output import Output, match_of
 
 if TYPE_CHECKING:
     from twigcast.chunk.run import Options
@@ -59,6 +57,7 @@ class LargeFiles:
     ) -> None:
         from twigcast.chunk.prepare import prepare  # only large files need it
 
+        self.file = file
         self._options = options
         self._make: Callable[[Schema | None], Scheme] = lambda given: prepare(
             file.subscriptions, chunks=chunks, schema=given, namespaces=namespaces, beside=beside
@@ -72,24 +71,15 @@ class LargeFiles:
             self._schemes[with_schema] = self._make(self._schema if with_schema else None)
         return self._schemes[with_schema]
 
-    def match(self, name: str, output: Output, report: Report) -> bool:
-        """Match a file and print what it matches; return whether anything did."""
+    def match(self, name: str, output: Output) -> None:
+        """Match a file and print what it matches."""
         found = self._match(name)
         for one in found.answers:
             output.add(match_of(name, one if one.fragments is None else replace(one, nodes=None)))
-        match found.error:
-            case None:
-                pass
-            case MessageError() as error:
-                report.say(f"{printable(name)}:{error}")
-            case SourceError() as error:
-                report.say(f"{printable(name)}: {error.code}: {error.text}")
-            case error:
-                report.say(f"{printable(name)}: {error}")
+        if found.error is not None:
+            output.refused(name, found.error)
         for failed in found.undecided:
-            report.failed(name, failed.id, failed.code, failed.text)
-            output.fail(name, failed.id, failed.code, failed.text)
-        return bool(found.answers)
+            output.failed(name, failed.id, failed.code, failed.text)
 
     def _match(self, name: str) -> Found:
         from twigcast.chunk.run import match

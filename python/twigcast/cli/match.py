@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import click
 
 from twigcast.arrow import pa
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
-from twigcast.cli.inputs import Message, Unreadable, batches, expand, read
+from twigcast.cli.inputs import Message, batches, expand, read, refuse_stdin_twice
 from twigcast.cli.large import ABOVE, LargeFiles, is_large
 from twigcast.cli.options import (
     GroupedCommand,
@@ -22,8 +22,7 @@ from twigcast.cli.options import (
     namespace_options,
     result_option,
 )
-from twigcast.cli.output import Output, Report, match_of, output_of, status_of
-from twigcast.cli.progress import Progress
+from twigcast.cli.output import Output, match_of, output_of
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
 from twigcast.engine import Engine
@@ -101,7 +100,7 @@ def match(
     stream: tuple[str, ...],
     time: str | None,
     lateness: float | None,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     schema: str | None,
     on_invalid: str,
     engine: str,
@@ -120,10 +119,9 @@ def match(
     """
     streams = Streams.of(ctx, messages, stream, time, lateness)
     messages = streams.names
-    if (subscriptions, *messages).count("-") > 1:
-        raise click.UsageError("stdin (-) can be read once only")
+    refuse_stdin_twice(subscriptions, *messages)
     check_options(engine, database=database, reference=references)
-    options: dict[str, Any] = {"namespaces": dict(namespaces), "limits": limits_from(limits)}
+    options: dict[str, Any] = {"namespaces": namespaces, "limits": limits_from(limits)}
     if engine == "relational":
         if streams.are_asked_for or schema is not None:
             hint = "leave --stream, --time, --lateness and --schema out"
@@ -136,36 +134,28 @@ def match(
     options |= {"schema": schema, "on_invalid": on_invalid}
     if streams.are_asked_for or reads_streams(file):
         broker = compile_broker(file, streams, **options)
-        warn_of_never(file, dict(namespaces))
+        warn_of_never(file, namespaces)
         ctx.exit(match_streams(broker, file, streams, format))
     selecting = any(s.result != "match" or is_transform(s.query) for s in file.subscriptions)
     compiled = compile_file(file, **options)
-    warn_of_never(file, dict(namespaces))
+    warn_of_never(file, namespaces)
     names = list(expand(messages))
-    progress = Progress(len(names))
-    output = output_of(format, file, progress)
-    report = Report(progress)
-    matched = False
+    output = output_of(format, file, len(names))
     chunked: LargeFiles | None = None
     # parts cannot be validated
     whole = schema is not None and on_invalid == "reject"
     for large, some in groupby(names, lambda name: not whole and is_large(name, chunk_above)):
         for name in some if large else ():
-            chunked = chunked or _large_files(file, compiled.limits, dict(namespaces))
-            matched |= chunked.match(str(name), output, report)
-            progress.advance(1)
-        for batch in () if large else batches(read(some)):
+            chunked = chunked or _large_files(file, compiled.limits, namespaces)
+            chunked.match(str(name), output)
+            output.progress.advance(1)
+        for batch in () if large else batches(read(some), output.unreadable):
             if len(batch) <= FEW and len(compiled) <= FEW_SUBSCRIPTIONS:
-                matched |= _match_few(compiled, batch, output, report)
-                progress.advance(len(batch))
-                continue
-            for part, found in _match(compiled, batch, report, selecting):
-                matched |= len(found.column("matches").flatten()) > 0
-                output.add_batch(part, found)
-            progress.advance(len(batch))
-    progress.clear()
-    output.close()
-    ctx.exit(status_of(report, matched))
+                _match_few(compiled, batch, output)
+            else:
+                _match(compiled, batch, output, selecting)
+            output.progress.advance(len(batch))
+    ctx.exit(output.finish())
 
 
 def _large_files(file: SubscriptionFile, limits: Limits, namespaces: dict[str, str]) -> LargeFiles:
@@ -174,52 +164,25 @@ def _large_files(file: SubscriptionFile, limits: Limits, namespaces: dict[str, s
     return LargeFiles(file, Options(jobs=cores(), limits=limits), namespaces=namespaces)
 
 
-def _match_few(engine: Engine, batch: list[Message | Unreadable], output: Output, report: Report) -> bool:
-    """Match messages one by one, without Arrow, and print what they match; return whether anything did."""
-    matched = False
+def _match_few(engine: Engine, batch: list[Message], output: Output) -> None:
+    """Match messages one by one, without Arrow, and print what they match."""
     for message in batch:
-        if isinstance(message, Unreadable):
-            report.unreadable([message])
-            continue
         failures: list[Failure] = []
         try:
             found = engine.select(message.data, failures=failures)
         except MessageError as error:
-            report.refused(message.name, error.code, error.text, error.line, error.column)
+            output.refused(message.name, error)
             continue
-        matched |= bool(found)
         for one in found:
             output.add(match_of(message.name, one))
         for failure in failures:
-            report.failed(message.name, failure.id, failure.error.code, failure.error.text)
-            output.fail(message.name, failure.id, failure.error.code, failure.error.text)
-    return matched
+            output.failed(message.name, failure.id, failure.error.code, failure.error.text)
 
 
-def _match(
-    engine: Engine, batch: list[Message | Unreadable], report: Report, selecting: bool
-) -> Iterator[tuple[list[str], pa.RecordBatch]]:
-    """Match a batch. Yield the names of some messages with their result; report errors in the order of the messages."""
-    readable = [(row, m) for row, m in enumerate(batch) if isinstance(m, Message)]
-    columns = [
-        pa.array([row for row, _ in readable], pa.uint32()),
-        pa.array([m.data for _, m in readable], pa.large_binary()),
-    ]
-    reported = 0
-    ids = engine.ids
+def _match(engine: Engine, batch: list[Message], output: Output, selecting: bool) -> None:
+    """Match messages together, and print what they match."""
+    rows = pa.array(range(len(batch)), pa.uint32())
+    xml = pa.array([message.data for message in batch], pa.large_binary())
     run = engine.select_batches if selecting else engine.match_batches
-    for result in run(pa.RecordBatch.from_arrays(columns, ["id", "xml"])):
-        rows = result.column("id").to_pylist()
-        errors = result.column("error")
-        failures = result.column("failures")
-        if errors.null_count < len(errors) or failures.null_count < len(failures):
-            for row, error, failed in zip(rows, errors.to_pylist(), failures.to_pylist(), strict=True):
-                if error is not None or failed is not None:
-                    report.unreadable(batch[reported:row])
-                    reported = row + 1
-                if error is not None:
-                    report.refused(batch[row].name, error["code"], error["text"], error["line"], error["column"])
-                for one in failed or ():
-                    report.failed(batch[row].name, ids[one["subscription"]].as_py(), one["code"], one["text"])
-        yield [batch[row].name for row in rows], result
-    report.unreadable(batch[reported:])
+    for result in run(pa.RecordBatch.from_arrays([rows, xml], ["id", "xml"])):
+        output.add_batch([batch[row].name for row in result.column("id").to_pylist()], result)

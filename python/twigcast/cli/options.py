@@ -75,11 +75,13 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def namespace_options(command: F) -> F:
+    """Add ``--ns``. The command gets ``namespaces``, a dictionary."""
     return click.option(
         "--ns",
         "namespaces",
         type=Namespace(),
         multiple=True,
+        callback=lambda ctx, param, value: dict(value),
         help="A namespace prefix for the queries. May be repeated.",
     )(command)
 
@@ -195,6 +197,11 @@ def limit_options(command: F, *, hidden: bool = False) -> F:
             option, type=Size(), metavar="N", hidden=hidden, help=f"{words[field.name]}.  [default: {field.default}]"
         )(command)
     return command
+
+
+def take_limits(options: dict[str, Any]) -> Limits:
+    """Return the limits among the options of a command, and remove them there."""
+    return limits_from({field.name: options.pop(field.name) for field in fields(Limits)})
 
 
 def limits_from(values: dict[str, int | None]) -> Limits:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from twigcast.cli.inputs import Message, Unreadable, as_json, printable
+from twigcast.cli.inputs import Unreadable, as_json, printable
 from twigcast.cli.progress import Progress
+from twigcast.errors import MessageError, TwigcastError
 from twigcast.results import Match, Selected
+from twigcast.rows import error_of_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,38 +72,62 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console().print(table)
 
 
-# -- matches
+# -- errors
 
 
-class Output(Protocol):
-    """Takes the matches of messages, and failures of subscriptions, in the order in which they are printed."""
+class Report:
+    """Prints errors on stderr, counts them, and shows how far a command is."""
 
-    def add(self, match: Match) -> None:
-        """Print a match."""
+    def __init__(self, total: int | None = None) -> None:
+        """Begin to count. ``total`` is the number of messages, None where nobody knows it beforehand."""
+        self.progress = Progress(total)
+        self.errors = 0
+        self.matched = False
+        """Whether some message matched."""
 
-    def add_batch(self, names: Sequence[str], result: pa.RecordBatch) -> None:
-        """Print the matches and failures of a batch, as an engine returns it. ``names``: of the messages."""
+    def say(self, text: str) -> None:
+        """Print an error."""
+        self.errors += 1
+        self.progress.say(text)
 
-    def fail(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
+    def refused(self, name: str, error: TwigcastError) -> None:
+        """Print why a message was refused."""
+        colon = ":" if isinstance(error, MessageError) and error.line else ": "
+        self.say(f"{printable(name)}{colon}{error}")
+
+    def failed(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
         """Print that a subscription could not be evaluated on a message."""
+        self.say(f"{printable(name)}: {code}: subscription {printable(str(subscription))}: {printable(text)}")
 
-    def close(self) -> None:
-        """Print what has been held back."""
+    def unreadable(self, message: Unreadable) -> None:
+        """Print that a message could not be read at all."""
+        self.say(f"{printable(message.name)}: unreadable: {message.reason}")
+
+    def finish(self) -> int:
+        """Return the exit status of a command that matches."""
+        self.progress.clear()
+        return 2 if self.errors else 0 if self.matched else 1
+
+
+# -- matches
 
 
 Queries = Callable[[Sequence["SubscriptionId"]], Mapping["SubscriptionId", str]]
 """Returns the queries of subscriptions by their ids."""
 
 
-def output_of(format: str, file: SubscriptionFile | None, progress: Progress, queries: Queries | None = None) -> Output:
-    """Return the writer for a format. ``queries`` is needed if subscriptions are not from a file."""
+def output_of(
+    format: str, file: SubscriptionFile | None, total: int | None = None, queries: Queries | None = None
+) -> Output:
+    """Return the output in a format for ``total`` messages. ``queries`` is needed if subscriptions have no file."""
+    ids = [] if file is None else [one.id for one in file.subscriptions]
     if format == "jsonl":
-        return Jsonl(file, progress)
+        return Jsonl(ids, total)
     if queries is None:
         assert file is not None
         known = {one.id: one.query for one in file.subscriptions}
         queries = lambda ids: known  # noqa: E731
-    return Table(file, queries)
+    return Table(ids, total, queries)
 
 
 def match_of(name: str, found: Selected) -> Match:
@@ -128,127 +154,126 @@ def fields_of(match: Match) -> dict[str, Any]:
     return fields
 
 
-class _Writer:
-    """What both formats do with batches: turn rows into matches, one by one."""
+class Output(Report):
+    """Prints matches too, in the order in which they come. ``ids``: of the subscriptions by their numbers."""
 
-    def __init__(self, file: SubscriptionFile | None) -> None:
-        self._ids = [] if file is None else [one.id for one in file.subscriptions]
+    def __init__(self, ids: Sequence[SubscriptionId], total: int | None) -> None:
+        super().__init__(total)
+        self._ids = ids
 
     def add(self, match: Match) -> None:
-        raise NotImplementedError
-
-    def fail(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
-        raise NotImplementedError
+        """Print a match."""
+        self.matched = True
 
     def add_batch(self, names: Sequence[str], result: pa.RecordBatch) -> None:
-        for match in self._matches_of(names, result):
-            self.add(match)
-        self._add_failures(names, result)
+        """Print the matches of a batch, as an engine returns it, then errors and failures. ``names``: of messages."""
+        self._add_matches(names, result.column("matches"))
+        self._add_problems(names, result.column("error"), result.column("failures"))
 
-    def _matches_of(self, names: Sequence[str], result: pa.RecordBatch) -> Iterator[Match]:
-        for name, found in zip(names, result.column("matches"), strict=True):
+    def _add_matches(self, names: Sequence[str], matches: pa.ListArray) -> None:
+        for match in self._matches_of(names, matches):
+            self.add(match)
+
+    def _matches_of(self, names: Sequence[str], matches: pa.ListArray) -> Iterator[Match]:
+        for name, found in zip(names, matches, strict=True):
             for one in found.as_py():
                 if isinstance(one, int):
                     yield Match(name, self._ids[one])
                 else:
                     yield Match(name, self._ids[one.pop("subscription")], **one)
 
-    def _add_failures(self, names: Sequence[str], result: pa.RecordBatch) -> None:
-        failures = result.column("failures")
-        if failures.null_count == len(failures):
+    def _add_problems(self, names: Sequence[str], errors: pa.StructArray, failures: pa.ListArray) -> None:
+        if errors.null_count == len(errors) and failures.null_count == len(failures):
             return
-        for name, failed in zip(names, failures.to_pylist(), strict=True):
+        for name, error, failed in zip(names, errors.to_pylist(), failures.to_pylist(), strict=True):
+            if error is not None:
+                self.refused(name, error_of_row(error))
             for one in failed or ():
-                self.fail(name, self._ids[one["subscription"]], one["code"], one["text"])
+                self.failed(name, self._ids[one["subscription"]], one["code"], one["text"])
 
 
-class Jsonl(_Writer):
+class Jsonl(Output):
     """Prints one object per line, for programs."""
 
     ROWS = 1 << 18
     """Lines that are put together at a time."""
 
-    def __init__(self, file: SubscriptionFile | None, progress: Progress) -> None:
-        super().__init__(file)
-        self._progress = progress
-        self._ends: pa.Array | None = None
+    _ends: pa.Array | None = None
 
     def add(self, match: Match) -> None:
+        super().add(match)
         self._write(fields_of(match))
 
-    def fail(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
+    def failed(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
+        super().failed(name, subscription, code, text)
         self._write({"message": name, "subscription": subscription, "failure": {"code": code, "text": text}})
 
     def _write(self, fields: dict[str, Any]) -> None:
         if sys.stdout.isatty():
-            self._progress.clear()
+            self.progress.clear()
         sys.stdout.buffer.write(f"{as_json(fields)}\n".encode())
 
-    def add_batch(self, names: Sequence[str], result: pa.RecordBatch) -> None:
-        import pyarrow as pa
-
-        if pa.types.is_struct(result.column("matches").type.value_type):
-            super().add_batch(names, result)
-        else:
-            self._add_numbers(names, result.column("matches"))
-            self._add_failures(names, result)
-
-    def _add_numbers(self, names: Sequence[str], matches: pa.ListArray) -> None:
-        """Print mere matches. Arrow puts the lines together: a message may match every subscription."""
+    def _add_matches(self, names: Sequence[str], matches: pa.ListArray) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if pa.types.is_struct(matches.type.value_type):
+            super()._add_matches(names, matches)
+            return
+        # Arrow puts the lines of mere matches together: a message may match every subscription.
         if self._ends is None:
             self._ends = pa.array([f"{as_json(id)}}}\n" for id in self._ids], pa.large_string())
         starts = pa.array([f'{{"message": {as_json(name)}, "subscription": ' for name in names], pa.large_string())
         nothing = pa.scalar("", pa.large_string())
         rows, numbers = pc.list_parent_indices(matches), matches.flatten()
+        self.matched |= len(numbers) > 0
         if len(numbers) and sys.stdout.isatty():
-            self._progress.clear()
+            self.progress.clear()
         for at in range(0, len(numbers), self.ROWS):
             some = starts.take(rows.slice(at, self.ROWS)), self._ends.take(numbers.slice(at, self.ROWS))
             lines = pc.binary_join_element_wise(*some, nothing)
             sys.stdout.buffer.write(memoryview(lines.buffers()[2])[: pc.sum(pc.binary_length(lines)).as_py()])
 
-    def close(self) -> None:
+    def finish(self) -> int:
         sys.stdout.flush()
+        return super().finish()
 
 
-class Table(_Writer):
+class Table(Output):
     """Prints the first matches with their queries, and how many more there are, for people."""
 
-    def __init__(self, file: SubscriptionFile | None, queries: Queries) -> None:
-        super().__init__(file)
+    def __init__(self, ids: Sequence[SubscriptionId], total: int | None, queries: Queries) -> None:
+        super().__init__(ids, total)
         self._queries = queries
         self._rows: list[tuple[str, SubscriptionId, str]] = []
         self._matches = 0
 
     def add(self, match: Match) -> None:
+        super().add(match)
         self._matches += 1
         if len(self._rows) < TABLE_ROWS:
             messages = match.messages if match.messages is not None else (match.message,)
             self._rows.append((", ".join(map(str, messages)), match.subscription, _selected(match)))
 
-    def add_batch(self, names: Sequence[str], result: pa.RecordBatch) -> None:
+    def _add_matches(self, names: Sequence[str], matches: pa.ListArray) -> None:
         # What has no place in the table is only counted: a message may match every subscription.
-        before = self._matches
-        for match in islice(self._matches_of(names, result), TABLE_ROWS - len(self._rows)):
+        after = self._matches + len(matches.flatten())
+        for match in islice(self._matches_of(names, matches), TABLE_ROWS - len(self._rows)):
             self.add(match)
-        self._matches = before + len(result.column("matches").flatten())
+        self._matches = after
 
-    def fail(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
-        """Print nothing: failures are on stderr."""
-
-    def close(self) -> None:
+    def finish(self) -> int:
+        self.progress.clear()
         if not self._rows:
             click.echo("no matches")
-            return
+            return super().finish()
         queries = self._queries([id for _, id, _ in self._rows])
         selects = any(selected for _, _, selected in self._rows)
         rows = [(name, str(id), queries[id], *([selected] if selects else [])) for name, id, selected in self._rows]
         print_table(("message", "subscription", "query", *(["selected"] if selects else [])), rows)
         if self._matches > len(self._rows):
             click.echo(f"… and {self._matches - len(self._rows):,} more; --format jsonl has all of them")
+        return super().finish()
 
 
 def _selected(match: Match) -> str:
@@ -260,38 +285,3 @@ def _selected(match: Match) -> str:
     else:
         text = " ".join(map(str, match.nodes or ()))
     return text if len(text) <= CELL and match.complete else text[:CELL] + "…"
-
-
-# -- errors
-
-
-class Report:
-    """Prints errors on stderr, and counts them."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.errors = 0
-
-    def say(self, text: str) -> None:
-        """Print an error."""
-        self.errors += 1
-        self._progress.say(text)
-
-    def refused(self, name: str, code: str, text: str, line: int, column: int) -> None:
-        """Print why a message was refused."""
-        self.say(f"{printable(name)}:{line}:{column}: {code}: {text}")
-
-    def failed(self, name: str, subscription: SubscriptionId, code: str, text: str) -> None:
-        """Print that a subscription could not be evaluated on a message."""
-        self.say(f"{printable(name)}: {code}: subscription {printable(str(subscription))}: {printable(text)}")
-
-    def unreadable(self, messages: Iterable[Message | Unreadable]) -> None:
-        """Print which messages could not be read at all."""
-        for message in messages:
-            if isinstance(message, Unreadable):
-                self.say(f"{printable(message.name)}: unreadable: {message.reason}")
-
-
-def status_of(report: Report, matched: bool) -> int:
-    """Return the exit status of a command that matches."""
-    return 2 if report.errors else 0 if matched else 1

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from twigcast.arrow import pa
-from twigcast.cli.inputs import Message, Unreadable, as_json, batches, decompressed, expand, read
+from twigcast.cli.inputs import Message, as_json, batches, decompressed, expand, read
 from twigcast.cli.options import OneOf
-from twigcast.cli.output import Report, output_of, status_of
-from twigcast.cli.progress import Progress
+from twigcast.cli.output import Output, output_of
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
 from twigcast.results import Match
+from twigcast.rows import error_of_row
 from twigcast.shown import in_columns
 from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
 
@@ -150,42 +150,35 @@ def match_relational(
             hint = "twigcast rules load puts some there, or name a file with -s"
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         names = list(expand(messages))
-        progress = Progress(len(names))
         numbers: dict[SubscriptionId, int] = {}
 
         def queries(ids: Sequence[SubscriptionId]) -> dict[SubscriptionId, str]:
             found = engine.queries_of([numbers[id] for id in ids])
             return {id: found[numbers[id]] for id in ids}
 
-        output, report = output_of(format, None, progress, queries), Report(progress)
-        for batch in batches(decompressed(read(names), limits.max_bytes)):
-            found = _match(engine, batch, places, report)
+        output = output_of(format, None, len(names), queries)
+        for batch in batches(decompressed(read(names), limits.max_bytes), output.unreadable):
+            found = _match(engine, batch, places, output)
             ids = engine.ids_of([number for _, number in found])
             for (row, number), id in zip(found, ids, strict=True):
                 numbers[id] = number
                 output.add(Match(batch[row].name, id))
-            progress.advance(len(batch))
-        progress.clear()
-        output.close()
+            output.progress.advance(len(batch))
+        status = output.finish()
     finally:
         engine.close()
-    ctx.exit(status_of(report, bool(numbers)))
+    ctx.exit(status)
 
 
 def _match(
-    engine: RelationalEngine, batch: list[Message | Unreadable], places: dict[int, int] | None, report: Report
+    engine: RelationalEngine, batch: list[Message], places: dict[int, int] | None, output: Output
 ) -> list[tuple[int, int]]:
-    """Return matches as (row, number of the subscription), in order; report errors in the order of the messages."""
-    readable = [(row, message) for row, message in enumerate(batch) if isinstance(message, Message)]
-    table, refused = engine.match_rows(pa.array([message.data for _, message in readable], pa.large_binary()))
-    rows = [row for row, _ in readable]
-    errors = dict(zip(rows, refused.to_pylist(), strict=False))
-    for row, message in enumerate(batch):
-        report.unreadable([message])
-        if error := errors.get(row):
-            report.refused(message.name, error["code"], error["text"], error["line"], error["column"])
-    events, numbers = table.column("event_id").to_pylist(), table.column("number").to_pylist()
-    found = [(rows[event], number) for event, number in zip(events, numbers, strict=True)]
+    """Return matches as (row, number of the subscription), in order, and report errors."""
+    table, refused = engine.match_rows(pa.array([message.data for message in batch], pa.large_binary()))
+    for message, error in zip(batch, refused.to_pylist(), strict=False):
+        if error is not None:
+            output.refused(message.name, error_of_row(error))
+    found = list(zip(table.column("event_id").to_pylist(), table.column("number").to_pylist(), strict=True))
     if places is not None:
         found = [pair for pair in found if pair[1] in places]
         found.sort(key=lambda pair: (pair[0], places[pair[1]]))

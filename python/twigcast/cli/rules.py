@@ -56,19 +56,19 @@ def _open(database: str) -> RelationalEngine:
 def load(
     database: str,
     subscriptions: str,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     references: tuple[str, ...],
     plan: str | None,
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
     file = read_filters(subscriptions)
-    engine = RelationalEngine(database, namespaces=dict(namespaces), plan=plan)
+    engine = RelationalEngine(database, namespaces=namespaces, plan=plan)
     try:
         register(engine, references)
         with working(f"loading {len(file.subscriptions):,} subscriptions"):
             enter(engine, file, file.subscriptions)
-        warn_of_never(file, dict(namespaces))
+        warn_of_never(file, namespaces)
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
     finally:
         engine.close()

@@ -101,7 +101,7 @@ def run(
     time: str | None,
     lateness: float | None,
     max_files: int | None,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     once: bool,
     trigger: float | None,
     cores: int | None,
@@ -131,7 +131,7 @@ def run(
         log_format=log_format,
     )
     own = (inboxes, outbox, subscriptions, time, lateness, max_files, namespaces, *limits.values())
-    of_folder = any(value not in (None, ()) for value in own)
+    of_folder = any(value not in (None, (), {}) for value in own)
     if config is None and not of_folder and DEFAULT_CONFIG.is_file():
         config = DEFAULT_CONFIG
     if config is not None:
@@ -149,7 +149,7 @@ def run(
     limits_from(limits)
     from twigcast.cli.folders import Folders
 
-    folders = Folders(dict(inboxes), outbox, read_file(subscriptions), dict(namespaces))
+    folders = Folders(dict(inboxes), outbox, read_file(subscriptions), namespaces)
     text = folders.configuration(lateness=lateness, limits=limits, time=time, max_files=max_files)
     done = run(folders.file, folders.settings(text), prepare=partial(folders.prepare, text))
     ctx.exit(_told(done, folders))

@@ -14,10 +14,10 @@ from twigcast.cli.options import OneOf, format_option, namespace_options, schema
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
 from twigcast.correlate.streams import inadmissible
-from twigcast.correlation import Correlation
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
 from twigcast.hints import suggest
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import ambiguity, described
 from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.results import RESULTS
@@ -63,7 +63,7 @@ def subscribe(
     id: str | None,
     subscriber: str | None,
     kind: str | None,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     default_namespace: str | None,
     dialect: str,
     result: str,
@@ -86,7 +86,7 @@ def subscribe(
     options: dict[str, Any] = {
         "subscriber": subscriber,
         "kind": kind,
-        "namespaces": dict(namespaces) or None,
+        "namespaces": namespaces or None,
         "default_namespace": default_namespace,
         "dialect": dialect,
         "result": result,
@@ -97,11 +97,11 @@ def subscribe(
     }
     try:
         if schema is not None and not allow_never:
-            scope: dict[str, Any] = {"namespaces": dict(namespaces), "default_namespace": default_namespace}
+            scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
             check(schema, query, **scope, dialect=dialect)
         streams = [] if stream is None else [stream]
         if is_correlation(query):
-            parsed = parse_correlation(query, dict(namespaces), default_namespace)
+            parsed = parse_correlation(query, namespaces, default_namespace)
             _refuse_source_stream(parsed)
             streams = [name for name in parsed.streams if name]
         with opened(url, create=not replace) as store:

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from twigcast.cli.inputs import Unreadable, as_json, expand, printable, read
+from twigcast.cli.inputs import as_json, expand, printable, read, readable, refuse_stdin_twice
 from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
+from twigcast.cli.output import Report
 from twigcast.cli.transforms import TransformProbe
 from twigcast.engine import DIALECTS
 from twigcast.errors import MessageError, OptionError, QueryError, Span
@@ -48,7 +49,7 @@ def test(
     format: str,
     dialect: str,
     schema: Schema | None,
-    namespaces: tuple[tuple[str, str], ...],
+    namespaces: dict[str, str],
     **limits: int | None,
 ) -> None:
     """Tell for each MESSAGE whether QUERY matches it.
@@ -57,32 +58,25 @@ def test(
     predicate that fails, the node of the message that comes closest, and what was probably meant. A MESSAGE is a file,
     a folder, or - for stdin.
     """
-    if messages.count("-") > 1:
-        raise click.UsageError("stdin (-) can be read once only")
+    refuse_stdin_twice(*messages)
     _refuse_swapped(query, messages)
-    ask = _asking(query, dict(namespaces), dialect, limits_from(limits))
-    never = never_matches(schema, query, namespaces=dict(namespaces), dialect=dialect)
+    ask = _asking(query, namespaces, dialect, limits_from(limits))
+    never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
     if never is not None:
         click.echo(f"warning: {never}", err=True)
-    matched, errors = False, 0
-    for message in read(expand(messages)):
-        name = printable(message.name)
-        if isinstance(message, Unreadable):
-            click.echo(f"{name}: unreadable: {message.reason}", err=True)
-            errors += 1
-            continue
+    report = Report()
+    for message in readable(read(expand(messages)), report.unreadable):
         try:
             holds, told, said = ask(message.data)
         except MessageError as error:
-            click.echo(f"{name}:{error}", err=True)
-            errors += 1
+            report.refused(message.name, error)
             continue
-        matched |= holds
+        report.matched |= holds
         if format == "jsonl":
             click.echo(as_json({"message": message.name, **told}))
         else:
-            click.echo(f"{name}: {said}")
-    ctx.exit(2 if errors else 0 if matched else 1)
+            click.echo(f"{printable(message.name)}: {said}")
+    ctx.exit(report.finish())
 
 
 def _refuse_swapped(query: str, messages: tuple[str, ...]) -> None:

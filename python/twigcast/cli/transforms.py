@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from twigcast.constructor import Transform
 from twigcast.engine import Engine, Failure
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.shares import REASONS

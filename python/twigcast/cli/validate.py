@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from twigcast import _kernel
-from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read
+from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read, refuse_stdin_twice
 from twigcast.cli.options import format_option, limit_options, limits_from
 from twigcast.cli.progress import Progress
 
@@ -21,28 +19,6 @@ Exit status: 0 all are well-formed, 2 some are not or cannot be read.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    name: str
-    code: str | None = None
-    text: str | None = None
-    line: int | None = None
-    column: int | None = None
-
-    def __str__(self) -> str:
-        name = printable(self.name)
-        if self.code is None:
-            return f"{name}: ok"
-        place = name if self.line is None else f"{name}:{self.line}:{self.column}"
-        return f"{place}: {self.code}: {self.text}"
-
-    def json(self) -> str:
-        if self.code is None:
-            return as_json({"message": self.name, "ok": True, "error": None})
-        error = {"code": self.code, "line": self.line, "column": self.column, "text": self.text}
-        return as_json({"message": self.name, "ok": False, "error": error})
-
-
 @click.command(epilog=EPILOG)
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @format_option("jsonl", "table")
@@ -54,22 +30,22 @@ def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **li
     A MESSAGE is a file, a folder (every file in it and below, sorted by name, hidden ones left out), or - for stdin.
     Nothing outside a message is opened: no DTD, no entity.
     """
-    if messages.count("-") > 1:
-        raise click.UsageError("stdin (-) can be read once only")
+    refuse_stdin_twice(*messages)
     bounds = limits_from(limits).of_kernel()
     names = list(expand(messages))
     progress = Progress(len(names))
     bad = 0
     for message in read(names):
-        verdict = _judge(message, bounds)
-        bad += verdict.code is not None
+        error = _error_of(message, bounds)
+        bad += error is not None
+        said = f"{printable(message.name)}: ok" if error is None else f"{printable(message.name)}:{_text_of(error)}"
         if format == "jsonl":
-            click.echo(verdict.json())
-            if verdict.code is not None:
-                progress.say(str(verdict))
+            click.echo(as_json({"message": message.name, "ok": error is None, "error": error}))
+            if error is not None:
+                progress.say(said)
         else:
             progress.clear()
-            click.echo(str(verdict))
+            click.echo(said)
         progress.advance(1)
     progress.clear()
     if format == "table":
@@ -77,11 +53,14 @@ def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **li
     ctx.exit(2 if bad else 0)
 
 
-def _judge(message: Message | Unreadable, limits: dict[str, int]) -> Verdict:
+def _error_of(message: Message | Unreadable, limits: dict[str, int]) -> dict[str, str | int | None] | None:
+    """Return what is wrong with a message, as a program reads it."""
     if isinstance(message, Unreadable):
-        return Verdict(message.name, "unreadable", message.reason)
+        return {"code": "unreadable", "line": None, "column": None, "text": message.reason}
     error = _kernel.validate(message.data, limits)
-    if error is None:
-        return Verdict(message.name)
-    code, text, line, column, _ = error
-    return Verdict(message.name, code, text, line, column)
+    return error and dict(zip(("code", "line", "column", "text"), (error[0], *error[2:4], error[1]), strict=True))
+
+
+def _text_of(error: dict[str, str | int | None]) -> str:
+    place = " " if error["line"] is None else f"{error['line']}:{error['column']}: "
+    return f"{place}{error['code']}: {error['text']}"

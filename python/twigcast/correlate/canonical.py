@@ -6,12 +6,11 @@ does so once for each canonical form.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from twigcast.constructor import Path
 from twigcast.correlate.graph import join_graph
 from twigcast.correlate.template import canonical_order
-from twigcast.correlation import Block, Correlation, JoinPredicate, Link, Ref, Variable, template_paths, with_refs
+from twigcast.ir.correlation import Block, Correlation, JoinPredicate, Link, Ref, Variable, template_paths, with_refs
+from twigcast.ir.transform import Path
+from twigcast.ir.visit import replace
 
 
 def canonical(correlation: Correlation) -> Correlation:

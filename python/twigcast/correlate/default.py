@@ -14,13 +14,13 @@ from weakref import WeakValueDictionary
 from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
-from twigcast.constructor import Element
 from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
 from twigcast.correlate.output import pieces
-from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Ref
+from twigcast.ir.pattern import Twig
+from twigcast.ir.transform import Element
 from twigcast.limits import Limits
-from twigcast.pattern import Twig
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 

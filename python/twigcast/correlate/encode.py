@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from twigcast.correlation import Block, Correlation
+from twigcast.ir.correlation import Block, Correlation
+from twigcast.ir.pattern import And, Exists, Node, Or, Step, Twig
+from twigcast.ir.visit import replace
 from twigcast.literals import LITERAL
-from twigcast.pattern import And, Exists, Node, Or, Step, Twig
 from twigcast.plan.encode import encode
 from twigcast.plan.slots import slotted
 

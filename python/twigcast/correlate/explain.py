@@ -10,7 +10,7 @@ from twigcast.correlate.graph import JoinGraph, join_graph
 from twigcast.correlate.minor import patterns
 from twigcast.correlate.template import template_of
 from twigcast.correlate.variables import Variables
-from twigcast.correlation import Correlation, Link, Ref
+from twigcast.ir.correlation import Correlation, Link, Ref
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xscl import parse_correlation, window_text
 

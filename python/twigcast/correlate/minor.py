@@ -11,9 +11,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge, join_graph
-from twigcast.correlation import Correlation, Ref
+from twigcast.ir.correlation import Correlation, Ref
+from twigcast.ir.pattern import Twig
 from twigcast.lang.canon import exists, with_filters
-from twigcast.pattern import Twig
 
 
 def kept_nodes(graph: JoinGraph) -> list[int]:

@@ -13,9 +13,10 @@ from lxml import etree
 
 from twigcast import libxml2
 from twigcast.errors import OptionError
+from twigcast.ir.pattern import Twig
 from twigcast.limits import Limits
-from twigcast.pattern import Twig
-from twigcast.schema import from_dtd, from_xsd
+from twigcast.schema import dtd as dtds
+from twigcast.schema import from_xsd
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.locations import check_locations
@@ -67,7 +68,7 @@ def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Sc
                 "dtd-malformed", f"{error}", hint="write the declarations without <!DOCTYPE ...>"
             ) from error
 
-    return Schema(from_dtd.graph_of(dtd, roots), check)
+    return Schema(dtds.graph_of(dtd, roots), check)
 
 
 def xsd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:

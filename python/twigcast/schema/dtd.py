@@ -15,6 +15,8 @@ from lxml import etree
 
 from twigcast import libxml2
 from twigcast.errors import OptionError
+from twigcast.lang.names import XML_NAMESPACE
+from twigcast.schema.graph import Declaration, ElementGraph, mask_of
 
 Occurrence = Literal["once", "opt", "mult", "plus"]
 
@@ -65,10 +67,15 @@ class Dtd:
         self.elements = elements
 
     @cached_property
-    def root(self) -> str:
-        """The first element declared that no other one contains; in a fully recursive DTD the first one."""
+    def roots(self) -> tuple[str, ...]:
+        """The elements that no other one contains; in a fully recursive DTD the first one declared."""
         contained = {child for e in self.elements.values() for child in e.children if child != e.name}
-        return next((name for name in self.elements if name not in contained), next(iter(self.elements)))
+        return tuple(name for name in self.elements if name not in contained) or tuple(self.elements)[:1]
+
+    @property
+    def root(self) -> str:
+        """The first of the roots."""
+        return self.roots[0]
 
     def check_root(self, root: str | None) -> str:
         if root is None:
@@ -191,3 +198,44 @@ def _particle(content: Any, names: dict[str, str]) -> Particle:
             break
         node = right
     return Particle("seq" if content.type == "seq" else "choice", content.occur, parts=tuple(parts))
+
+
+def graph_of(dtd: Dtd, roots: tuple[str, ...] = ()) -> ElementGraph:
+    """Return the element graph of a DTD. ``roots`` default to the DTD's own.
+
+    A DTD knows no namespaces: what its ``xmlns`` attributes say by default is taken for true, and validation then holds
+    the message to it.
+    """
+    spaces = _namespaces(dtd)
+    number = {name: at for at, name in enumerate(dtd.elements)}
+    declarations = []
+    for name, element in dtd.elements.items():
+        ns, local = _expanded(name, spaces)
+        attributes = {
+            ("" if ":" not in one.name else _expanded(one.name, spaces)[0] or "", one.name.rpartition(":")[2])
+            for one in element.attributes
+            if one.name != "xmlns" and not one.name.startswith("xmlns:")
+        }
+        unknown = any(":" in one.name and _expanded(one.name, spaces)[0] is None for one in element.attributes)
+        children = mask_of(number[child] for child in element.children if child in number)
+        # White space between children is text too (SEMANTICS 10); only EMPTY has none.
+        has_text = element.content is not None or element.has_text
+        declarations.append(Declaration(ns, local, children, attributes, has_text, unknown))
+    return ElementGraph(declarations, mask_of(number[dtd.check_root(one)] for one in roots or dtd.roots))
+
+
+def _namespaces(dtd: Dtd) -> dict[str, str | None]:
+    """Prefix -> namespace, None where the DTD leaves it open."""
+    found: dict[str, str | None] = {"xml": XML_NAMESPACE}
+    for element in dtd.elements.values():
+        for one in element.attributes:
+            if one.name == "xmlns" or one.name.startswith("xmlns:"):
+                prefix = one.name[6:]
+                value = one.default_value
+                found[prefix] = value if found.get(prefix, value) == value else None
+    return found
+
+
+def _expanded(name: str, spaces: dict[str, str | None]) -> tuple[str | None, str]:
+    prefix, colon, local = name.rpartition(":")
+    return (spaces.get(prefix) if colon else spaces.get("", "")), local

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from twigcast.pattern import Step
+from twigcast.ir.pattern import Step
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
@@ -73,66 +73,17 @@ class ElementGraph:
     @cached_property
     def below(self) -> list[int]:
         """What may occur below each declaration, at any depth; a declaration on a loop is below itself."""
-        order = self._components
-        of = {member: at for at, component in enumerate(order) for member in component}
-        below: list[int] = [0] * len(self.declarations)
-        done: list[int] = [0] * len(order)
-        for at, component in enumerate(order):  # components come children first
-            reached = mask_of(component) if self._is_loop(component) else 0
-            for member in component:
-                children = self.declarations[member].children
-                reached |= children
-                for child in self.members(children):
-                    if of[child] != at:
-                        reached |= done[of[child]]
-            done[at] = reached
-            for member in component:
-                below[member] = reached
+        below = [one.children for one in self.declarations]
+        children = [list(self.members(mask)) for mask in below]
+        order = _inner_first(children)
+        changed = True
+        while changed:  # more than twice only where loops contain loops
+            changed = False
+            for at in order:
+                reached = below[at] | union(below[child] for child in children[at])
+                changed |= reached != below[at]
+                below[at] = reached
         return below
-
-    @cached_property
-    def _components(self) -> list[list[int]]:
-        """Strongly connected components, callees first (Tarjan's algorithm, without recursion)."""
-        index: dict[int, int] = {}
-        low: dict[int, int] = {}
-        stack: list[int] = []
-        on_stack: set[int] = set()
-        found: list[list[int]] = []
-        for start in range(len(self.declarations)):
-            if start in index:
-                continue
-            work: list[tuple[int, Iterator[int]]] = []
-            index[start] = low[start] = len(index)
-            stack.append(start)
-            on_stack.add(start)
-            work.append((start, self.members(self.declarations[start].children)))
-            while work:
-                node, children = work[-1]
-                child = next(children, None)
-                if child is None:
-                    work.pop()
-                    if work:
-                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                    if low[node] == index[node]:
-                        component = []
-                        while True:
-                            member = stack.pop()
-                            on_stack.discard(member)
-                            component.append(member)
-                            if member == node:
-                                break
-                        found.append(component)
-                elif child not in index:
-                    index[child] = low[child] = len(index)
-                    stack.append(child)
-                    on_stack.add(child)
-                    work.append((child, self.members(self.declarations[child].children)))
-                elif child in on_stack:
-                    low[node] = min(low[node], index[child])
-        return found
-
-    def _is_loop(self, component: list[int]) -> bool:
-        return len(component) > 1 or bool(self.declarations[component[0]].children >> component[0] & 1)
 
     def all_below(self, mask: int) -> int:
         return union(self.below[one] for one in self.members(mask))
@@ -186,3 +137,19 @@ def union(masks: Iterable[int]) -> int:
     for one in masks:
         mask |= one
     return mask
+
+
+def _inner_first(children: list[list[int]]) -> list[int]:
+    """Return the declarations in an order in which, loops apart, each comes after what it contains."""
+    order: list[int] = []
+    seen: set[int] = set()
+    todo = [(at, False) for at in range(len(children))]
+    while todo:
+        at, done = todo.pop()
+        if done:
+            order.append(at)
+        elif at not in seen:
+            seen.add(at)
+            todo.append((at, True))
+            todo += [(child, False) for child in children[at]]
+    return order

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from twigcast.lang.canon import any_branch
-from twigcast.pattern import And, Bool, LinearPath, Node, NodeIs, Not, Or, Predicate, Step, Twig, test_text
+from twigcast.ir.pattern import And, Bool, NodeIs, Not, Or, Predicate, Step, Twig, any_branch, test_text
 from twigcast.schema.graph import ElementGraph
 
 
@@ -70,20 +69,11 @@ def _twig(graph: ElementGraph, twig: Twig, at: int | None, path: str) -> tuple[i
         if not reached:
             return 0, _blame(graph, before, node.step, path)
         path += str(node.step)
-        reached, why = _filters(graph, node, reached, path)
-        if why is not None:
-            return 0, why
+        if node.step.kind == "element":
+            reached, why = narrowed(graph, And(node.filters), reached, path)
+            if why is not None:
+                return 0, why
     return reached if reached is not None else graph.roots, None
-
-
-def _filters(graph: ElementGraph, node: Node, at: int, path: str) -> tuple[int, Impossible | None]:
-    if node.step.kind != "element":
-        return at, None
-    for one in node.filters:
-        at, why = narrowed(graph, one, at, path)
-        if why is not None:
-            return 0, why
-    return at, None
 
 
 def narrowed(graph: ElementGraph, predicate: Predicate, at: int, path: str) -> tuple[int, Impossible | None]:
@@ -143,7 +133,3 @@ def _blame(graph: ElementGraph, at: int | None, step: Step, path: str) -> Imposs
 
 def _names(graph: ElementGraph, mask: int) -> tuple[str, ...]:
     return tuple(sorted({str(graph.declarations[one]) for one in graph.members(mask)}))
-
-
-def path_text(steps: tuple[Step, ...]) -> str:
-    return str(LinearPath(steps))

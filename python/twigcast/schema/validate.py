@@ -5,7 +5,7 @@ The root and the namespaces are checked as well: plans that rely on the schema r
 libxml2 reports every error of a tree, and lxml writes down for each of them the path of its element, which takes time
 proportional to the number of its siblings. A message of a few megabytes in which every element or attribute is wrong
 would take hours. So a message with many elements or attributes is fed to libxml2 in small parts, up to the first part
-with an error. References by ID, which libxml2 checks at the end, are checked before (`idrefs.py`).
+with an error. References by ID, which libxml2 checks at the end, are checked before (`References`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from twigcast import libxml2
 from twigcast.errors import excerpt
 from twigcast.limits import Limits
 from twigcast.schema.graph import ElementGraph
-from twigcast.schema.idrefs import References
 
 LARGE = 1_000
 """Tags and attributes of a message beyond which it is validated in parts."""
@@ -180,3 +179,50 @@ def _element(tree: etree._ElementTree, path: str | None) -> Any:
             found: Any = tree.xpath(path)[0]
             return found if isinstance(found, etree._Element) else found.getparent()
     return tree.getroot()
+
+
+_ID, _REFERENCES = "id", ("idref", "idrefs")
+
+
+class References:
+    """References from IDREF and IDREFS attributes to ID attributes, checked before libxml2 checks them.
+
+    libxml2 reports every reference without a target when a message ends, and writing down their paths could take hours
+    (see above). Here the first one ends the check.
+    """
+
+    def __init__(self, dtd: Any) -> None:
+        self._declared: dict[str, list[tuple[str | None, str, str]]] = {}
+        for element in dtd.iterelements():
+            found = [(a.prefix, a.name, a.type) for a in element.iterattributes() if a.type in (_ID, *_REFERENCES)]
+            if found:
+                self._declared[_qualified(element.prefix, element.name)] = found
+
+    def __bool__(self) -> bool:
+        """Return whether the DTD declares references."""
+        return any(kind in _REFERENCES for found in self._declared.values() for _, _, kind in found)
+
+    def first_error(self, tree: etree._ElementTree) -> tuple[Any, str] | None:
+        """Return the first element with a reference that has no target, and what is wrong; None if there is none."""
+        ids = {value.strip() for _, _, kind, value in self._attributes(tree) if kind == _ID}
+        for element, name, kind, value in self._attributes(tree):
+            if kind in _REFERENCES:
+                unknown = next((one for one in value.split() if one not in ids), None)
+                if unknown is not None:
+                    return element, f'{kind.upper()} attribute {name} references an unknown ID "{excerpt(unknown)}"'
+        return None
+
+    def _attributes(self, tree: etree._ElementTree) -> Iterator[tuple[Any, str, str, str]]:
+        """Yield element, name, type and value of each of these attributes that a message has."""
+        for element in tree.getroot().iter(etree.Element):
+            tag = element.tag
+            declared = self._declared.get(_qualified(element.prefix, tag[tag.rfind("}") + 1 :]))
+            for prefix, local, kind in declared or ():
+                # a DTD knows prefixes, and lxml namespaces
+                value = element.get(local if prefix is None else f"{{{element.nsmap.get(prefix)}}}{local}")
+                if value is not None:
+                    yield element, _qualified(prefix, local), kind, value
+
+
+def _qualified(prefix: str | None, local: str) -> str:
+    return f"{prefix}:{local}" if prefix else local

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import kind_of
 from twigcast.lang.xscl import parse_correlation
 from twigcast.store import tables

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from twigcast.constructor import (
+from twigcast.ir.pattern import TRUE, And, Exists, Or, Step, Twig
+from twigcast.ir.transform import (
     Attribute,
     Comment,
     Constant,
@@ -27,7 +28,6 @@ from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.program import Program, encode_groups
 from twigcast.lang.xpath import parse
-from twigcast.pattern import TRUE, And, Exists, Or, Step, Twig
 from twigcast.plan.codes import StepCodes, Symbols
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import Predicate
 from twigcast.lang.lexer import check_text
 from twigcast.literals import LITERAL, literal_of, with_sentinels
-from twigcast.pattern import Predicate
 from twigcast.plan.slots import slotted
 from twigcast.shape import Scope, plain_slots
 

@@ -3,7 +3,6 @@
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.workload.documents import DocumentGenerator
 from twigcast.workload.queries import QueryGenerator, QuerySettings
-from twigcast.workload.transforms import TransformGenerator, TransformSettings
 from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
 
 __all__ = [
@@ -12,8 +11,6 @@ __all__ = [
     "Dtd",
     "QueryGenerator",
     "QuerySettings",
-    "TransformGenerator",
-    "TransformSettings",
     "read_dtd",
     "vocabulary",
 ]

@@ -11,7 +11,8 @@ from twigcast.papers.experiments import broker
 from twigcast.papers.experiments.assemble import assembled
 from twigcast.papers.experiments.measure import Spread
 from twigcast.papers.experiments.report import Plot, Report, Table
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
+from twigcast.workload import vocabulary
 
 
 @pytest.mark.parametrize("name", ["bib", "book"])

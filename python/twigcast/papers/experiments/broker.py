@@ -13,7 +13,7 @@ from time import thread_time
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.constructor import Transform
+from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.experiments import broker_claims as claims
 from twigcast.papers.experiments import broker_paper as paper
@@ -24,10 +24,11 @@ from twigcast.papers.experiments.report import Cell, Plot, Progress, Report, Say
 from twigcast.papers.plans import LEVELS, SHARING, Plan, Planner, profile
 from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.plan.codes import StepCodes
 from twigcast.schema import Schema, dtd_schema, read_dtd
 from twigcast.transform.encode import encoded
-from twigcast.workload import DocumentGenerator, TransformGenerator, TransformSettings
+from twigcast.workload import DocumentGenerator
 from twigcast.workload.vocabularies import dtd_text
 
 Parts = list[Table | Plot]

@@ -15,7 +15,7 @@ from time import thread_time
 from twigcast.correlate.default import Default
 from twigcast.correlate.minor import patterns
 from twigcast.correlate.template import Template, template_of
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.papers.experiments import joins_claims as claims
 from twigcast.papers.experiments.measure import ROUNDS, Spread, measure, measure_rows

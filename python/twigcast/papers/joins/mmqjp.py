@@ -15,8 +15,8 @@ import pyarrow as pa
 from twigcast.correlate.minor import PatternNode, patterns
 from twigcast.correlate.template import Template, template_of
 from twigcast.correlate.variables import Variables
-from twigcast.correlation import FOLLOWED, Block, Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.conjunctive import conjunctive_query, template_columns
 from twigcast.papers.joins.strategy import Arrival, Joined

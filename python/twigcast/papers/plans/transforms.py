@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from twigcast import _kernel
 from twigcast.arrow import pa
-from twigcast.constructor import Transform
 from twigcast.failures import FATAL, Failed, FailedRows
 from twigcast.forking import refuse_if_forked_in_use
+from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan

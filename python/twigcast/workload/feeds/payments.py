@@ -9,17 +9,9 @@ NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pacs.008.001.08"
 PREFIX = "p"
 
 _BANKS = [
-    "DEUTDEFF",
-    "RBOSGB2L",
-    "BNPAFRPP",
-    "NDEAFIHH",
-    "INGBNL2A",
-    "CGDIPTPL",
-    "DNBANOKK",
-    "BOTKJPJT",
-    "GIBAATWG",
+    "DEUTDEFF", "RBOSGB2L", "BNPAFRPP", "NDEAFIHH", "INGBNL2A", "CGDIPTPL", "DNBANOKK", "BOTKJPJT", "GIBAATWG",
     "KREDBEBB",
-]
+]  # fmt: skip
 _CURRENCIES = ["EUR", "EUR", "EUR", "GBP", "USD", "NOK", "JPY", "CHF"]
 
 

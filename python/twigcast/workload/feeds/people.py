@@ -1,39 +1,13 @@
 """Names that the message templates draw from; all invented."""
 
 FIRST = [
-    "Ada",
-    "Ben",
-    "Carla",
-    "Deniz",
-    "Elif",
-    "Farid",
-    "Greta",
-    "Hugo",
-    "Ines",
-    "Jonas",
-    "Kaori",
-    "Lars",
-    "Mina",
-    "Noor",
-    "Olga",
-    "Pavel",
-    "Quinn",
-]
+    "Ada", "Ben", "Carla", "Deniz", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kaori", "Lars", "Mina",
+    "Noor", "Olga", "Pavel", "Quinn",
+]  # fmt: skip
 LAST = [
-    "Albers",
-    "Brandt",
-    "Costa",
-    "Dubois",
-    "Eriksen",
-    "Fontaine",
-    "García",
-    "Haddad",
-    "Ivanova",
-    "Jansen",
-    "Köhler",
-    "Nakamura",
-    "O’Neill",
-]
+    "Albers", "Brandt", "Costa", "Dubois", "Eriksen", "Fontaine", "García", "Haddad", "Ivanova", "Jansen", "Köhler",
+    "Nakamura", "O’Neill",
+]  # fmt: skip
 FIRMS = [
     "Harbour & Lane Ltd", "Nordwind AG", "Café Central GmbH", "Blue Quarry Mining", "Atelier Moreau SARL",
     "Sakura Trading KK", "Orchard Foods plc", "Delta <One> Logistics", "Vega Energie SA", "Granite Insurance",

@@ -7,10 +7,11 @@ from importlib.resources import files
 import pytest
 
 from twigcast.errors import OptionError
+from twigcast.ir.pattern import And
 from twigcast.lang.flwr import parse_transform
-from twigcast.pattern import And
+from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.schema import dtd_schema
-from twigcast.workload import TransformGenerator, TransformSettings, vocabulary
+from twigcast.workload import vocabulary
 
 
 def made(name: str, count: int, **settings: float) -> list[str]:
