@@ -226,7 +226,7 @@ class _Encoder:
                 if symbol is None:
                     raise QueryError(
                         "too-many-wildcards",
-                        f"too many subscriptions have tests such as *[local-name() = 'x'] for a test of all names in {ns!r}",
+                        f"too many subscriptions test local names, as *[local-name() = 'x'], for a test of {ns!r}",
                         hint="name the elements that the query is about in place of prefix:*",
                     )
                 words += (_SYMBOL, symbol)
