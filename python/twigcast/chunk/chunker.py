@@ -19,8 +19,8 @@ UNBOUNDED = 2**63 - 1
 
 
 def steps(keep: Keep) -> list[_kernel.KeepStep]:
-    """For the kernel. It has no test for a name in any namespace; to keep too much does no harm."""
-    return [(step.axis == "descendant", step.ns, None if step.ns is None else step.local) for step in keep.steps]
+    """Return the steps as the kernel takes them."""
+    return [(step.axis == "descendant", step.ns, step.local) for step in keep.steps]
 
 
 class Chunker:
@@ -53,7 +53,7 @@ class Chunker:
             [(chunk.whole, chunk.batchable and batch_bytes is not None) for chunk in self._chunks],
             batch_bytes or UNBOUNDED,
             max_fragment or limits.max_bytes,
-            limits.of_kernel(),
+            limits.as_dict(),
             window,
             max_document or UNBOUNDED,
             self._checks,
@@ -71,8 +71,7 @@ class Chunker:
 
     def _done(self, error: _kernel.Error | None) -> list[Fragment]:
         if error is not None:
-            code, text, line, column, offset = error
-            self.error = MessageError(code, text, line=line, column=column, offset=offset)
+            self.error = MessageError.of_kernel(error)
         if self._checks and self.foreign is None:
             self._check()
         made = []

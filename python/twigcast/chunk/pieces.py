@@ -185,7 +185,7 @@ class Pieces:
         self._most = 2 * jobs if pool else 0
         target = max(1, min(piece_bytes, limits.max_bytes // 4))
         max_total = max_document or UNBOUNDED
-        self._kernel = _kernel.Pieces(made.units, target, limits.of_kernel(), min(window, target), max_total)
+        self._kernel = _kernel.Pieces(made.units, target, limits.as_dict(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
         self._wanted = _Wanted(made)
         self.found: set[int] = set()
@@ -195,10 +195,7 @@ class Pieces:
     @property
     def error(self) -> MessageError | None:
         error = self._kernel.error
-        if error is None or self._pending:
-            return None
-        code, text, line, column, offset = error
-        return MessageError(code, text, line=line, column=column, offset=offset)
+        return None if error is None or self._pending else MessageError.of_kernel(error)
 
     def feed(self, data: bytes) -> None:
         self._kernel.feed(data)

@@ -157,7 +157,7 @@ class _Run:
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
     """Return the same blocks, and whether the document can be cut as it is: in UTF-8, with no DTD that changes it."""
-    check = _kernel.Check(options.limits.of_kernel(), HEAD // 8)
+    check = _kernel.Check(options.limits.as_dict(), HEAD // 8)
     seen = []
     for block in blocks:
         seen.append(block)

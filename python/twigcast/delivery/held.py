@@ -26,7 +26,7 @@ STREAM = "_held"
 RELEASE_BYTES = 32 << 20
 """Bytes of a release, roughly; what is due beyond goes with the next one."""
 DIGEST_BYTES = 16 << 20
-_LIMITS = READ_BEFORE.of_kernel()
+_LIMITS = READ_BEFORE.as_dict()
 
 
 def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | None:

@@ -53,7 +53,7 @@ class RelationalEngine:
         check_namespaces(namespaces)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.of_kernel()
+        self._limits = self.limits.as_dict()
         self._compiler = Compiler(self.namespaces, self._references)
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")

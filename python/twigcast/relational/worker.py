@@ -40,7 +40,7 @@ class Shredding:
         return cls(
             tuple(rows("SELECT id, linear_path, valued FROM query_linear_path ORDER BY id")),
             tuple(rows("SELECT br_info_id, linear_path_id, br_info FROM linear_path_br_info ORDER BY br_info_id")),
-            tuple(engine.limits.of_kernel().items()),
+            tuple(engine.limits.as_dict().items()),
         )
 
     def rows(self, events: pa.Array, xml: pa.Array) -> Iterator[pa.RecordBatch]:
