@@ -78,11 +78,11 @@ class Register:
         if filling is not None:
             filling[0].append(index)
             filling[1].extend(literals)
-        elif template.slots is not None:
+        elif template.kept and template.slots is not None:
             self.prepare(template)
             self._filling[template] = [index], list(literals)
         else:
-            self._queue(index, template)
+            self._queue(index, template, template.constants(literals))
         if query is not None:
             self._queries.append((index, query, result))
         if wanted is not None:
@@ -116,9 +116,8 @@ class Register:
         else:
             self.shape(template)
 
-    def _queue(self, index: int, template: Template) -> None:
-        """Of a template whose constants are its plan's."""
-        constants = template.plan.constants
+    def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+        """Queue a subscription of a template that is not kept, or has no slots."""
         if template.plan.program is None:
             for codes, slot in self._ways(template):
                 self._steps.extend(codes)

@@ -26,8 +26,10 @@ from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
+from twigcast.lang.plain import plain
+from twigcast.lang.structural import compiler_for
 from twigcast.lang.program import Program
-from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
+from twigcast.literals import LITERAL, Rest, all_sentinels, literal_of, taken_apart, with_sentinels
 from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
 
@@ -134,6 +136,13 @@ class Shapes:
 
     def _learn(self, text: str, key: Key, literals: list[str]) -> Template:
         scope = key[0]
+        if literals and '""' not in literals and "''" not in literals:
+            if len(text) > MAX_LENGTH:
+                check_text(text)
+            generic = self._plain_template(key)
+            if generic is not None:
+                # it is kept from the second text on, for most shapes never come again
+                return generic if self._is_new(key) else self._keep(key, literals, (), generic)
         actual = self._plan(text, scope)
         own = Template(actual)
         if actual.residual is not None:
@@ -154,6 +163,16 @@ class Shapes:
         if template is None:
             return own
         return self._keep(key, literals, fixed, template)
+
+    def _plain_template(self, key: Key) -> Template | None:
+        """Return the template of a text that ``plain`` can read, in which each literal is a constant of the pattern."""
+        (namespaces, default, _), rest = key
+        pattern = plain(all_sentinels(rest), compiler_for(dict(namespaces), default or None))
+        if pattern is None:
+            return None
+        found = plan(pattern, self._reach)
+        slots = [hit for hit in map(literal_of, found.constants) if hit is not None]
+        return Template(found, tuple(slots)) if len(slots) == len(found.constants) else None
 
     def _is_new(self, key: Hashable) -> bool:
         """Return whether something is seen for the first time."""
