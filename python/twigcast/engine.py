@@ -34,9 +34,8 @@ from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
 from twigcast.limits import ON_INVALID, Limits
-from twigcast.plan.access import ANYWAY
+from twigcast.plan.access import ANYWAY, ValuePath
 from twigcast.plan.encode import NotEncodable
-from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
 from twigcast.removed import refuse_removed

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from twigcast import _kernel
 from twigcast.lang.program import Program
 from twigcast.lang.program import encode as encode_query
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import encode
-from twigcast.plan.linear import ValuePath
+from twigcast.plan.access import ValuePath
+from twigcast.plan.encode import StepCodes, encode
 from twigcast.plan.planner import Plan, alternatives
 from twigcast.plan.select import Selector, selector
 from twigcast.shape import Template

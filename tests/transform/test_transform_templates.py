@@ -20,7 +20,7 @@ from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.literals import LITERAL
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.shape import Scope, scope_of
 from twigcast.transform.encode import Encoded, compiled, condition
 from twigcast.transform.templates import Templates

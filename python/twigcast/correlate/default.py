@@ -21,8 +21,7 @@ from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.ir.pattern import Twig
 from twigcast.ir.transform import Element
 from twigcast.limits import Limits
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import NotEncodable
+from twigcast.plan.encode import NotEncodable, StepCodes
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine

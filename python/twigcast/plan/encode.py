@@ -1,8 +1,9 @@
-"""Patterns as the kernel's programs: 32-bit words in prefix order, counts before lists (shapes/program.rs)."""
+"""Patterns and steps as the kernel's programs: 32-bit words in prefix order, counts before lists (program.rs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from twigcast.ir.pattern import (
     And,
@@ -27,6 +28,8 @@ from twigcast.ir.pattern import (
 
 _OPS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 _COUNTED = {"position": 0, "last": 1, "from-end": 2}
+_DESCENDANT = 1 << 31
+_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6, "node": 10}
 
 
 class NotEncodable(Exception):
@@ -34,6 +37,27 @@ class NotEncodable(Exception):
 
 
 Code = Callable[[Step], int]
+
+
+class Symbols(Protocol):
+    def symbol(self, attribute: bool, uri: str, local: str | None) -> int: ...
+
+
+class StepCodes(dict[Step, int]):
+    def __init__(self, symbols: Symbols) -> None:
+        super().__init__()
+        self.symbols = symbols
+
+    def __missing__(self, step: Step) -> int:
+        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
+        return code
+
+    def symbol(self, step: Step) -> int:
+        if step.ns is None and step.local is None and step.kind in _ANY:
+            return _ANY[step.kind]
+        if step.kind in ("element", "attribute") and step.ns is not None:
+            return self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+        raise NotEncodable
 
 
 # Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.

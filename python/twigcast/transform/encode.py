@@ -28,8 +28,7 @@ from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.program import Program, encode_groups
 from twigcast.lang.xpath import parse
-from twigcast.plan.codes import StepCodes, Symbols
-from twigcast.plan.encode import NotEncodable, encode
+from twigcast.plan.encode import NotEncodable, StepCodes, Symbols, encode
 from twigcast.plan.slots import slotted
 from twigcast.transform.render import Scope, escaped, need, quoted
 

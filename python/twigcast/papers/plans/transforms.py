@@ -15,8 +15,7 @@ from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.reference import groups
 from twigcast.papers.plans.render import render
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import NotEncodable
+from twigcast.plan.encode import NotEncodable, StepCodes
 from twigcast.schema.gate import INVALID, Gate
 from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result, Sharing
 from twigcast.transform.nodes import Message
