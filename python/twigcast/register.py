@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from twigcast import _kernel
 from twigcast.lang.program import Program
@@ -35,15 +39,17 @@ class Codes(StepCodes):
 Ways = tuple[tuple[tuple[int, ...], int | None], ...]
 """Codes of paths, each with the constant that its last node equals, if any."""
 
-Rows = tuple[list[int], list[str | float]]
-"""Subscriptions of a shape that are queued, and their constants."""
-
 Texts = tuple[list[int], list[str]]
-"""The same of a template, and their literals."""
+"""Subscriptions of a template that are queued, and their literals."""
 
 
 def _as_key(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
     return tuple((tuple(steps), slot) for steps, slot in paths)
+
+
+def _key(shape: tuple[tuple[int, ...], Ways, Ways, int | None]) -> bytes:
+    """Return what a shape is looked up by: bytes, which the garbage collector need not follow as it follows tuples."""
+    return marshal.dumps(shape, 2)  # later versions write equal values in different ways
 
 
 class Register:
@@ -56,7 +62,7 @@ class Register:
         self._shapes: dict[Template, int] = {}
         self._paths: dict[Template, Ways] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
-        self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, int | None], int] | None = None
+        self._by_program: dict[bytes, int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 
@@ -64,7 +70,8 @@ class Register:
         """Forgets what is queued."""
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
-        self._rows: dict[int, Rows] = {}
+        # shape, place and constants of each: one tuple, for the garbage collector follows every container that is kept
+        self._rows: list[tuple[Any, ...]] = []
         self._filling: dict[Template, Texts] = {}
         self._wants: list[tuple[int, bool, int, list[str | float]]] = []
         self._queries: list[tuple[int, Program, str]] = []
@@ -126,9 +133,7 @@ class Register:
             self._sub_ends.append(len(self._path_ends))
             self._direct.append(index)
             return
-        indexes, values = self._rows.setdefault(self.shape(template), ([], []))
-        indexes.append(index)
-        values.extend(constants)
+        self._rows.append((self.shape(template), index, *constants))
 
     def _ways(self, template: Template) -> Ways:
         """The paths that decide a template without a program."""
@@ -170,14 +175,15 @@ class Register:
         access, guards = self._access(plan.paths), self._access(plan.guards)
         if self._by_program is None:
             self._by_program = {
-                (tuple(program), _as_key(access), _as_key(guards), exact): number
+                _key((tuple(program), _as_key(access), _as_key(guards), exact)): number
                 for number, (program, access, guards, exact) in enumerate(self.kernel.shapes())
             }
         # a program may need other paths for other constants, as ``count(x) > n`` does
-        key = (program, access, guards, plan.exact)
+        shape = (program, access, guards, plan.exact)
+        key = _key(shape)
         known = self._by_program.get(key)
         if known is None:
-            known = self._by_program[key] = self.kernel.add_shape(*key)
+            known = self._by_program[key] = self.kernel.add_shape(*shape)
         return known
 
     def _access(self, paths: Sequence[ValuePath]) -> Ways:
@@ -193,8 +199,10 @@ class Register:
         if self._direct:
             direct = [numbers[i] for i in self._direct]
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
-        for shape, (indexes, rows) in self._rows.items():
-            self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
+        self._rows.sort(key=itemgetter(0))
+        for shape, group in groupby(self._rows, itemgetter(0)):
+            rows = list(group)
+            self.kernel.add_rows(shape, [numbers[row[1]] for row in rows], [one for row in rows for one in row[2:]])
         for template, (indexes, literals) in self._filling.items():
             some, columns = [numbers[i] for i in indexes], template.columns(literals, len(indexes))
             if template.plan.program is None:

@@ -68,12 +68,12 @@ def linear(predicate: Predicate) -> list[ValuePath] | None:
 
 
 def _below(predicate: Predicate, base: tuple[Step, ...]) -> list[ValuePath] | None:
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         return _along(predicate.twig, base, None)
     equal = _equality(predicate)
     if equal is not None:
         return _along(equal[0], base, equal[1])
-    if isinstance(predicate, Or):
+    if type(predicate) is Or:
         found: list[ValuePath] = []
         for term in predicate.terms:
             part = _below(term, base)
@@ -96,10 +96,10 @@ def _along(twig: Twig, base: tuple[Step, ...], slot: Slot | None) -> list[ValueP
 def _equality(predicate: Predicate) -> tuple[Twig, Slot] | None:
     """Return the branch and the constant, if it is that some node of a branch equals a constant."""
     # not by a class pattern, which takes several times as long
-    if not isinstance(predicate, Compare) or predicate.op != "=":
+    if type(predicate) is not Compare or predicate.op != "=":
         return None
     value, slot = predicate.value, predicate.const
-    if isinstance(value, StringValue) and not value.first and isinstance(slot, Slot) and _equality_is_a_step(slot):
+    if type(value) is StringValue and not value.first and type(slot) is Slot and _equality_is_a_step(slot):
         return value.twig, slot
     return None
 
@@ -174,9 +174,9 @@ def _centre(program: Predicate) -> int | None:
 
     It is 0 if they meet at the document or the root element, of which there is one in every message.
     """
-    if isinstance(program, And):
+    if type(program) is And:
         return 0 if all(_is_path(term, ()) or _centre(term) == 0 for term in program.terms) else None
-    if not isinstance(program, Exists):
+    if type(program) is not Exists:
         return None
     nodes, steps = program.twig.nodes, program.twig.steps
     if not _followable(steps):
@@ -192,14 +192,14 @@ def _centre(program: Predicate) -> int | None:
 
 
 def _is_conjunction_of_paths(predicate: Predicate, base: tuple[Step, ...]) -> bool:
-    if isinstance(predicate, And):
+    if type(predicate) is And:
         return all(_is_path(term, base) for term in predicate.terms)
     return _is_path(predicate, base)
 
 
 def _is_path(predicate: Predicate, base: tuple[Step, ...]) -> bool:
     """Return whether a path without filters decides a predicate."""
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         twig = predicate.twig
     else:
         equal = _equality(predicate)
@@ -210,11 +210,11 @@ def _is_path(predicate: Predicate, base: tuple[Step, ...]) -> bool:
 
 
 def _collect(predicate: Predicate, base: tuple[Step, ...], values: bool, found: list[Access]) -> None:
-    if isinstance(predicate, And):
+    if type(predicate) is And:
         for term in predicate.terms:
             _collect(term, base, values, found)
         return
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         trunk = _trunk_of(predicate.twig, base, values, found)
     elif values and (equal := _equality(predicate)) is not None:
         twig, slot = equal

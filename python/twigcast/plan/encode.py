@@ -86,7 +86,7 @@ def _twig(twig: Twig, code: Code, words: list[int]) -> None:
 
 
 def _value(value: Value, code: Code, words: list[int]) -> None:
-    if isinstance(value, StringValue):
+    if type(value) is StringValue:
         words.extend((0, int(value.first), 0))
         _twig(value.twig, code, words)
         return
@@ -105,17 +105,17 @@ def _value(value: Value, code: Code, words: list[int]) -> None:
 
 
 def _predicate(predicate: Predicate, code: Code, words: list[int]) -> None:
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         words.append(5)
         _twig(predicate.twig, code, words)
         return
-    if isinstance(predicate, Compare) and isinstance(predicate.const, Slot):
+    if type(predicate) is Compare and type(predicate.const) is Slot:
         text = isinstance(predicate.const.value, str)
         words.append(7 if text else 8)
         _value(predicate.value, code, words)
         words.extend((int(predicate.op == "=") if text else _OPS[predicate.op], predicate.const.index))
         return
-    if isinstance(predicate, And):
+    if type(predicate) is And:
         words.extend((2, len(predicate.terms)))
         for term in predicate.terms:
             _predicate(term, code, words)

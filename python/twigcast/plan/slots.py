@@ -47,15 +47,15 @@ def _twig(twig: Twig, values: Values) -> Twig:
 
 def _predicate(predicate: Predicate, values: Values) -> Predicate:
     # the most frequent not by a class pattern, which takes several times as long
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         within = _twig(predicate.twig, values)
         return predicate if within is predicate.twig else Exists(within)
-    if isinstance(predicate, Compare):
+    if type(predicate) is Compare:
         value = predicate.value
-        if not isinstance(value, StringValue) or not value.twig.bare:
+        if type(value) is not StringValue or not value.twig.bare:
             value = with_twig(value, _twig(twig_of(value), values))
         return Compare(value, predicate.op, _slot(predicate.const, values))
-    if isinstance(predicate, And):
+    if type(predicate) is And:
         return And(tuple([_predicate(term, values) for term in predicate.terms]))
     match predicate:
         case Or(terms):
