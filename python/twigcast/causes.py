@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twigcast.errors import Span, caret
+from twigcast.ir.visit import replace
 from twigcast.lang import ast, positions
 from twigcast.lang.context import Context, along, at
 from twigcast.lang.printer import is_any_depth

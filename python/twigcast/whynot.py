@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lxml import etree
+from msgspec import structs
 
 from twigcast import _kernel
 from twigcast.causes import Cause, Search, lines
@@ -137,11 +138,11 @@ def _shared_part(engine: Engine, query: str, default_namespace: str | None, dial
     """Return a kernel with what a residual query shares: the pattern that messages have to satisfy first."""
     if not engine.kernel.has_query(0):
         return None
-    template, _ = engine._split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
+    template, literals = engine._split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
     kernel = _kernel.Engine()
     register = Register(kernel)
     try:
-        register.queue(0, Template(replace(template.plan, residual=None)), ())
+        register.queue(0, Template(structs.replace(template.plan, residual=None), template.slots), literals)
     except NotEncodable:
         register.queue(0, Template(Plan((ANYWAY,), None, ())), ())
     register.flush(1)
