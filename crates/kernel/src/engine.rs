@@ -8,7 +8,7 @@
 
 use crate::evaluate::{is_groups, Queries, TextId, Texts};
 use crate::gates::{Behind, Gates, Users};
-use crate::join::{Blocks, Spec};
+use crate::join::{BlockShape, Blocks, Variable};
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
 use crate::paths::{PathId, Step};
@@ -16,7 +16,7 @@ use crate::shapes::candidates::Item;
 use crate::shapes::program::{Program, Slot};
 use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
-use crate::transform::set::Set;
+use crate::transform::set::{Set, Spec};
 use crate::values::constants::Constants;
 use std::collections::HashMap;
 
@@ -504,8 +504,8 @@ impl Engine {
         deliver_empty: bool,
     ) -> Result<(), &'static str> {
         self.check_place(number)?;
-        let known = (&self.index.names, self.constants.len());
-        self.transforms.add(number, (words, row), code, deliver_empty, known)?;
+        let spec = Spec::decode(words, &self.index.names)?;
+        self.transforms.add(number, (&spec, row), code, deliver_empty, self.constants.len())?;
         self.place_transform(number);
         self.acquire_gate(Behind::Transforms, number);
         Ok(())
@@ -516,9 +516,27 @@ impl Engine {
         &self.blocks
     }
 
-    /// Adds a block of correlations under its number, which is none of a subscription.
-    pub fn add_block(&mut self, block: u32, spec: Spec<'_>) -> Result<(), &'static str> {
-        self.blocks.add(block, spec, (&self.index.names, self.constants.len()))?;
+    /// Returns the shape of blocks of correlations that may be added: see `Blocks::shape`.
+    pub fn block_shape(
+        &mut self,
+        stream: u32,
+        words: &[u32],
+        paths: &[u32],
+        variables: Vec<Variable>,
+    ) -> Result<BlockShape, &'static str> {
+        self.blocks.shape(stream, words, paths, variables, &self.index.names)
+    }
+
+    /// Adds a block of correlations under its number, which is none of a subscription. Its shape is one of this engine;
+    /// `keys` are those of the block and of the columns of its variables, for a witness that is to be read elsewhere.
+    pub fn add_block(
+        &mut self,
+        block: u32,
+        shape: &BlockShape,
+        row: &[f64],
+        keys: Option<(u64, &[u64])>,
+    ) -> Result<(), &'static str> {
+        self.blocks.add(block, shape, row, keys, self.constants.len())?;
         self.acquire_gate(Behind::Blocks, block);
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::shapes::block::{Constant, Form};
 use crate::shapes::program::Slot;
 use crate::shapes::select::Form as Selected;
 use crate::shapes::store::{Access, Bucket, Shape};
+use crate::transform::set::Spec;
 use crate::used::Used;
 use crate::values::constants::Constants;
 use crate::words::{Held, Words};
@@ -325,7 +326,6 @@ impl Engine {
             let words = programs.get(program as usize).ok_or("a transform without a program")?;
             let row = take_row(&mut rows, constants as usize)?;
             let code = take(&mut codes, code as usize)?;
-            let known = (&self.index.names, self.constants.len());
             let plan = take(&mut subs, count as usize)?;
             if words.is_empty() {
                 for &[sub, empty] in plan {
@@ -334,7 +334,8 @@ impl Engine {
                 continue;
             }
             let (&[first, empty], others) = plan.split_first().ok_or("an unused plan")?;
-            self.transforms.add(first, (words, &row), code, empty != 0, known)?;
+            let spec = Spec::decode(words, &self.index.names)?;
+            self.transforms.add(first, (&spec, &row), code, empty != 0, self.constants.len())?;
             others.iter().for_each(|&[sub, empty]| self.transforms.add_like(first, sub, empty != 0));
         }
         if subs.is_empty() && rows.is_empty() && codes.is_empty() {

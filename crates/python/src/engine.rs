@@ -2,7 +2,7 @@
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{constant, numbered, rows_of, Column, Constant};
-use crate::join::{variables, Witness};
+use crate::join::{BlockShape, Witness};
 use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results;
@@ -15,11 +15,11 @@ use arrow_schema::{DataType, Field};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PySequence};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::evaluate::TextId;
-use twigcast_kernel::join::{Spec, Witness as SeenWitness};
+use twigcast_kernel::join::{Variable, Witness as SeenWitness};
 use twigcast_kernel::output::{Results, MOST_BYTES};
 use twigcast_kernel::shapes::Form;
 use twigcast_kernel::shapes::Slot;
@@ -283,31 +283,39 @@ impl Engine {
         })
     }
 
-    /// Adds a block of correlations: its stream; its program with the constants of its slots; the program of the paths to
-    /// its variables; and these, as places of their parents and columns. `keys` are those of the block and of its columns,
-    /// for witnesses that another process is to read.
-    #[pyo3(signature = (block, stream, program, constants, paths, parents, columns, keys=None))]
-    #[allow(clippy::too_many_arguments)]
+    /// Returns the shape of blocks of correlations that may be added here: their stream; their program; the program of the
+    /// paths to their variables; and these, as places of their parents and columns.
+    fn block_shape(
+        &self,
+        py: Python<'_>,
+        stream: u32,
+        program: Vec<u32>,
+        paths: Vec<u32>,
+        parents: Vec<u32>,
+        columns: Vec<u32>,
+    ) -> PyResult<BlockShape> {
+        let variables = parents.into_iter().zip(columns).map(|(parent, column)| Variable { parent, column }).collect();
+        let made = py.detach(|| self.write().block_shape(stream, &program, &paths, variables));
+        made.map(BlockShape).map_err(PyValueError::new_err)
+    }
+
+    /// Adds a block of correlations: its shape, with the constants of its slots. `keys` are those of the block and of its
+    /// columns, for witnesses that another process is to read.
+    #[pyo3(signature = (block, shape, constants, keys=None))]
     fn add_block(
         &self,
         py: Python<'_>,
         block: u32,
-        stream: u32,
-        program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
-        paths: Vec<u32>,
-        parents: Vec<u32>,
-        columns: Vec<u32>,
+        shape: &BlockShape,
+        constants: &Bound<'_, PySequence>,
         keys: Option<(u64, Vec<u64>)>,
     ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
+        let constants = constants.try_iter()?.map(|c| constant(&c?)).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let mut kernel = self.write();
             self.dirty.store(true, Ordering::Release);
             let row = numbered(constants, |text| kernel.string(text));
-            let variables = variables(parents, columns);
-            let keys = keys.as_ref().map(|(block, columns)| (*block, &columns[..]));
-            kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables, keys })
+            kernel.add_block(block, &shape.0, &row, keys.as_ref().map(|(block, columns)| (*block, &columns[..])))
         })
         .map_err(PyValueError::new_err)
     }

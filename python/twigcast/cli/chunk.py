@@ -15,6 +15,7 @@ from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable, refuse_stdin_twice
 from twigcast.cli.large import CHUNKS, LargeFiles
+from twigcast.cli.matches import output_of
 from twigcast.cli.options import (
     OneOf,
     Size,
@@ -25,13 +26,13 @@ from twigcast.cli.options import (
     schema_option,
     take_limits,
 )
-from twigcast.cli.output import output_of, print_table
+from twigcast.cli.output import print_table
 from twigcast.cli.queries import read_file, warn_of_never
+from twigcast.engine.files import SubscriptionFile, compile_file
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
-from twigcast.results import RESULTS
-from twigcast.subscriptions import SubscriptionFile, compile_file
+from twigcast.subscription import RESULTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,7 +134,7 @@ def _show(scheme: Scheme) -> None:
 @scheme_options("filters")
 @click.option("--output", "-o", required=True, metavar="FOLDER", help="Where the fragments go; made if need be.")
 @click.option(
-    "--batch-bytes", type=Size(), metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
+    "--batch-bytes", type=Size, metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
 )
 @limit_options
 @click.argument("file", metavar="FILE")
@@ -212,8 +213,8 @@ class _Folder:
 @chunk.command(epilog=MATCH_EPILOG)
 @scheme_options("potpourri")
 @click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
-@click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
-@click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
+@click.option("--batch-bytes", type=Size, default="8M", show_default=True, metavar="N", help="The size of a part.")
+@click.option("--max-document", type=Size, metavar="N", help="Most bytes of a document.  [default: any]")
 @result_option
 @format_option("jsonl", "table")
 @limit_options

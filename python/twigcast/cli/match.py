@@ -8,29 +8,29 @@ from typing import Any, ClassVar
 
 import click
 
-from twigcast.arrow import pa
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, batches, expand, read, refuse_stdin_twice
 from twigcast.cli.large import ABOVE, LargeFiles, is_large
+from twigcast.cli.matches import Output, match_of, output_of
 from twigcast.cli.options import (
     GroupedCommand,
     Size,
     format_option,
     hidden_limit_options,
     invalid_option,
-    limits_from,
     namespace_options,
     result_option,
+    take_limits,
 )
-from twigcast.cli.output import Output, match_of, output_of
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
+from twigcast.common.arrow import pa
 from twigcast.engine import Engine
+from twigcast.engine.failures import Failure
+from twigcast.engine.files import SubscriptionFile, compile_file
 from twigcast.errors import MessageError
-from twigcast.failures import Failure
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
-from twigcast.subscriptions import SubscriptionFile, compile_file
 
 FEW, FEW_SUBSCRIPTIONS = 32, 1_000
 """So many messages and subscriptions are matched sooner than pyarrow is imported."""
@@ -76,7 +76,7 @@ class MatchCommand(GroupedCommand):
 @result_option
 @click.option(
     "--chunk-above",
-    type=Size(),
+    type=Size,
     default=ABOVE,
     metavar="N",
     help=f"Files with more bytes, and compressed ones, are matched in parts (twigcast chunk).  [default: {ABOVE}]",
@@ -121,7 +121,7 @@ def match(
     messages = streams.names
     refuse_stdin_twice(subscriptions, *messages)
     check_options(engine, database=database, reference=references)
-    options: dict[str, Any] = {"namespaces": namespaces, "limits": limits_from(limits)}
+    options: dict[str, Any] = {"namespaces": namespaces, "limits": take_limits(limits)}
     if engine == "relational":
         if streams.are_asked_for or schema is not None:
             hint = "leave --stream, --time, --lateness and --schema out"

@@ -112,7 +112,7 @@ class Correlation(Part, gc=True, dict=True):
     def predicates(self) -> tuple[JoinPredicate, ...]:
         return tuple(one for link in self.links for one in link.predicates)
 
-    @property
+    @cached_property
     def streams(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(block.stream for block in self.blocks))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from twigcast.ir.pattern import TRUE, And, Exists, Or, Step, Twig
@@ -45,6 +45,10 @@ class Encoded:
     making: bytes
     query: Program | None = None
     """What is bound and returned, where no program of patterns says it."""
+
+    def with_constants(self, constants: Sequence[str | float]) -> Encoded:
+        """Return the transform of the same shape with other constants."""
+        return replace(self, constants=list(constants))
 
 
 def compiled(transform: Transform, codes: StepCodes) -> Encoded:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from twigcast.correlate.minor import PatternNode, patterns
-from twigcast.correlate.template import Template, template_of
-from twigcast.correlate.variables import Variables
 from twigcast.errors import OptionError
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.conjunctive import conjunctive_query, template_columns
+from twigcast.papers.joins.minor import PatternNode, patterns
 from twigcast.papers.joins.strategy import Arrival, Joined
+from twigcast.papers.joins.template import Template, template_of
+from twigcast.papers.joins.variables import Variables
 from twigcast.papers.joins.witnesses import Witnesses, witnesses
 from twigcast.transform.nodes import Message
 
@@ -97,8 +97,7 @@ class Mmqjp:
         if family is None:
             self._made += 1
             family = self.families[template] = _Family(f"r_t{self._made}")
-            columns = ", ".join(f"{name} BIGINT" for name in template_columns(template))
-            self.connection.execute(f"CREATE TABLE {family.relation} ({columns})")
+            self.create_relation(template)
         windows = [link.window for link in correlation.links]
         family.fresh.append((query, *(variables[at] for at in order), *windows))
         family.links[_kinds(correlation)] += 1
@@ -119,6 +118,11 @@ class Mmqjp:
         if not family.links:
             self.connection.execute(f"DROP TABLE {family.relation}")
             del self.families[known.template]
+
+    def create_relation(self, template: Template) -> None:
+        """Create R_T, empty."""
+        columns = ", ".join(f"{name} BIGINT" for name in template_columns(template))
+        self.connection.execute(f"CREATE TABLE {self.families[template].relation} ({columns})")
 
     def _load(self, family: _Family, template: Template) -> None:
         """Queries that came since the last message, all at once."""
