@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import marshal
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from twigcast import _kernel
+from twigcast.ir.pattern import Step
 from twigcast.lang.program import Program
 from twigcast.lang.program import encode as encode_query
 from twigcast.plan.access import ValuePath
@@ -47,9 +48,34 @@ def _as_key(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
     return tuple((tuple(steps), slot) for steps, slot in paths)
 
 
-def _key(shape: tuple[tuple[int, ...], Ways, Ways, int | None]) -> bytes:
+class Shape(NamedTuple):
+    """A plan as the kernel takes it. Without a program any of the paths ``access`` decides."""
+
+    program: tuple[int, ...] | None
+    access: Ways
+    guards: Ways
+    exact: int | None
+
+
+def encoded(plan: Plan, code: Callable[[Step], int]) -> Shape:
+    """Return what the kernel takes of a plan. ``code`` gives a step's code. Raises NotEncodable."""
+    if plan.program is None:
+        return Shape(None, _ways([path for one in plan.paths for path in _alternatives(one)], code), (), None)
+    program = tuple(encode(plan.program, code))
+    return Shape(program, _ways(plan.paths, code), _ways(plan.guards, code), plan.exact)
+
+
+def _alternatives(path: ValuePath) -> list[ValuePath]:
+    return [ValuePath(steps, path.slot) for steps in alternatives(path.steps)]
+
+
+def _ways(paths: Sequence[ValuePath], code: Callable[[Step], int]) -> Ways:
+    return tuple([(tuple(map(code, p.steps)), None if p.slot is None else p.slot.index) for p in paths])
+
+
+def _key(shape: tuple[tuple[int, ...] | None, Ways, Ways, int | None]) -> bytes:
     """Return what a shape is looked up by: bytes, which the garbage collector need not follow as it follows tuples."""
-    return marshal.dumps(shape, 2)  # later versions write equal values in different ways
+    return marshal.dumps(tuple(shape), 2)  # later versions write equal values in different ways
 
 
 class Register:
@@ -125,27 +151,31 @@ class Register:
     def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
         """Queue a subscription of a template that is not kept, or has no slots."""
         if template.plan.program is None:
-            for codes, slot in self._ways(template):
-                self._steps.extend(codes)
-                if slot is not None:
-                    self._steps.append(self.kernel.value_symbol(constants[slot]))
-                self._path_ends.append(len(self._steps))
-            self._sub_ends.append(len(self._path_ends))
-            self._direct.append(index)
-            return
-        self._rows.append((self.shape(template), index, *constants))
+            self._queue_paths(index, self._ways(template), constants)
+        else:
+            self._rows.append((self.shape(template), index, *constants))
+
+    def queue_encoded(self, index: int, shape: Shape, constants: Sequence[str | float]) -> None:
+        """Queue a filter that was compiled elsewhere."""
+        if shape.program is None:
+            self._queue_paths(index, shape.access, constants)
+        else:
+            self._rows.append((self._number(shape), index, *constants))
+
+    def _queue_paths(self, index: int, ways: Ways, constants: Sequence[str | float]) -> None:
+        for codes, slot in ways:
+            self._steps.extend(codes)
+            if slot is not None:
+                self._steps.append(self.kernel.value_symbol(constants[slot]))
+            self._path_ends.append(len(self._steps))
+        self._sub_ends.append(len(self._path_ends))
+        self._direct.append(index)
 
     def _ways(self, template: Template) -> Ways:
         """The paths that decide a template without a program."""
         found = self._paths.get(template)
         if found is None:
-            found = tuple(
-                [
-                    (tuple(codes), None if path.slot is None else path.slot.index)
-                    for path in template.plan.paths
-                    for codes in self.codes.steps(path)
-                ]
-            )
+            found = encoded(template.plan, self.codes.__getitem__).access
             if template.kept:
                 self._paths[template] = found
         return found
@@ -154,7 +184,7 @@ class Register:
         """The number of the shape that a template's program is in the kernel."""
         found = self._shapes.get(template)
         if found is None:
-            found = self._shape(template.plan)
+            found = self._number(encoded(template.plan, self.codes.__getitem__))
             if template.kept:
                 self._shapes[template] = found
         return found
@@ -169,26 +199,20 @@ class Register:
             template.selector = known, made
         return template.selector
 
-    def _shape(self, plan: Plan) -> int:
-        assert plan.program is not None
-        program = tuple(encode(plan.program, self.codes.__getitem__))
-        access, guards = self._access(plan.paths), self._access(plan.guards)
+    def _number(self, shape: Shape) -> int:
+        """Return the number of a shape in the kernel, which gets it if it is new."""
         if self._by_program is None:
             self._by_program = {
                 _key((tuple(program), _as_key(access), _as_key(guards), exact)): number
                 for number, (program, access, guards, exact) in enumerate(self.kernel.shapes())
             }
         # a program may need other paths for other constants, as ``count(x) > n`` does
-        shape = (program, access, guards, plan.exact)
         key = _key(shape)
         known = self._by_program.get(key)
         if known is None:
-            known = self._by_program[key] = self.kernel.add_shape(*shape)
+            assert shape.program is not None
+            known = self._by_program[key] = self.kernel.add_shape(shape.program, *shape[1:])
         return known
-
-    def _access(self, paths: Sequence[ValuePath]) -> Ways:
-        code = self.codes.__getitem__
-        return tuple([(tuple(map(code, p.steps)), None if p.slot is None else p.slot.index) for p in paths])
 
     def flush(self, count: int) -> list[int]:
         """Adds what is queued; the numbers of all ``count`` subscriptions."""

@@ -29,6 +29,7 @@ from twigcast.engine.compiler import Compiler, TextPath, is_transform_of, parse_
 from twigcast.engine.delta import History
 from twigcast.engine.failures import Failed, FailedRows, Failure, exceeded_rows
 from twigcast.engine.ids import Ids, are_ids
+from twigcast.engine.jobs import Filter, check_jobs, compile_all
 from twigcast.engine.results import NOTHING, Selected
 from twigcast.engine.shares import Result, within_budget
 from twigcast.errors import MessageError, OptionError
@@ -234,9 +235,14 @@ class Engine:
             self._next_id += 1
         return self._next_id
 
-    def add_many(self, subscriptions: Iterable[Subscription], alike: Sequence[Alike] = ()) -> None:
-        """Add all of them or, if one cannot be accepted, none. ``alike``: those of shapes that ``learn`` gave."""
+    def add_many(self, subscriptions: Iterable[Subscription], alike: Sequence[Alike] = (), *, jobs: int = 1) -> None:
+        """Add all of them or, if one cannot be accepted, none. ``alike``: those of shapes that ``learn`` gave.
+
+        With ``jobs`` filters are compiled in so many processes, which pays from tens of thousands of shapes on. The
+        engine is the same with any number of them.
+        """
         subscriptions = subscriptions_of(subscriptions)
+        check_jobs(jobs)
         with self._lock:
             ids = [s.id for s in subscriptions]
             for _, some, _ in alike:
@@ -244,8 +250,14 @@ class Engine:
             self._check_ids(ids)
             register = self._register
             transforms, wanting = [], []
+            elsewhere: Sequence[Filter | None] = ()
+            if jobs > 1 and type(self) is Engine:
+                elsewhere = compile_all(subscriptions, self.namespaces, register.codes.__getitem__, jobs)
             try:
                 for i, s in enumerate(subscriptions):
+                    if elsewhere and (compiled := elsewhere[i]) is not None:
+                        register.queue_encoded(i, *compiled)
+                        continue
                     if is_transform_of(s):
                         transforms.append((i, self._transform(s)))
                         continue
