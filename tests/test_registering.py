@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from random import Random
 
@@ -126,10 +127,8 @@ def test_more_processes_give_the_same_engine(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(jobs, "LEAST_SHARE", 100)
     queries = [*texts(150), *(f"/a/b{i % 40}/c" for i in range(60)), "/p:a[p:b = 'x']", "//b/preceding::c = 1"] * 2
     subscriptions = [Subscription(i, query) for i, query in enumerate(queries)]
-    subscriptions += [
-        Subscription("nodes", "/a[b = 'x']", result="nodes"),
-        Subscription("made", "<t>{ for $a in //a return $a }</t>"),
-    ]
+    subscriptions.append(Subscription("nodes", "/a[b = 'x']", result="nodes"))
+    subscriptions.append(Subscription("made", "<t>{ for $a in //a return $a }</t>"))
     engines = [Engine(namespaces={"p": "urn:p"}) for _ in range(3)]
     for number, engine in enumerate(engines, 1):
         engine.add_many(subscriptions, jobs=number)
@@ -157,7 +156,7 @@ def test_more_processes_raise_the_first_error(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_share_of_a_process_that_dies_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "LEAST_SHARE", 2)
-    monkeypatch.setattr("sys.executable", "/bin/false")
+    monkeypatch.setattr(jobs, "COMMAND", (sys.executable, "-c", "pass"))
     engine = Engine()
     engine.add_many([Subscription(i, f"/a[b = {i}]") for i in range(6)], jobs=2)
     assert engine.match(b"<a><b>4</b></a>") == [4]
