@@ -40,7 +40,7 @@ Code = Callable[[Step], int]
 
 
 class Symbols(Protocol):
-    def symbol(self, attribute: bool, uri: str, local: str | None) -> int: ...
+    def symbol(self, attribute: bool, uri: str | None, local: str | None) -> int | None: ...
 
 
 class StepCodes(dict[Step, int]):
@@ -55,8 +55,10 @@ class StepCodes(dict[Step, int]):
     def symbol(self, step: Step) -> int:
         if step.ns is None and step.local is None and step.kind in _ANY:
             return _ANY[step.kind]
-        if step.kind in ("element", "attribute") and step.ns is not None:
-            return self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+        if step.kind in ("element", "attribute"):
+            symbol = self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+            if symbol is not None:
+                return symbol
         raise NotEncodable
 
 
