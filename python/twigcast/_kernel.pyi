@@ -201,23 +201,17 @@ class Units:
         self, column: object, free: int = 0, limits: dict[str, int] | None = None
     ) -> tuple[list[int], list[Exceeded], Error | None]: ...
 
-class Text:
-    """The text of a message, shared with the kernel."""
-
-    def __bytes__(self) -> bytes: ...
-    def __len__(self) -> int: ...
-
 class Witness:
     """What correlations see of a message."""
 
     def __init__(self) -> None: ...
 
 Joined: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]
-"""A result: places of its messages, nodes, subscriptions, and the places of their payloads, None for one that has to be
-made."""
+"""A result: places of its messages, nodes, subscriptions, and the places of their payloads, None for one that
+gets no more."""
 
-Named: TypeAlias = tuple[list[bytes], list[Text], list[bytes]]
-"""What results name: labels and texts of messages, and payloads."""
+Named: TypeAlias = tuple[list[bytes], list[bytes]]
+"""What results name: labels of messages, and payloads."""
 
 Published: TypeAlias = tuple[
     int, list[int], dict[int, Result], list[Exceeded], list[Joined], list[tuple[int, str]], Error | None
@@ -240,7 +234,8 @@ class CorrelationShape:
         windows: Sequence[int | None],
         comparisons: Sequence[tuple[tuple[int, int], str, tuple[int, int]]],
         shown: Sequence[tuple[int, int]],
-        pieces: Sequence[bytes | tuple[int, int]] | None = None,
+        template: bytes,
+        paths: Sequence[tuple[int, int, Sequence[int], Sequence[str]]],
     ) -> None: ...
 
 class Correlator:
@@ -249,6 +244,7 @@ class Correlator:
     def __init__(self) -> None: ...
     def is_idle(self) -> bool: ...
     def configure(self, lateness: int | None, max_bytes: int) -> None: ...
+    def symbol(self, attribute: bool, uri: str, local: str | None) -> int: ...
     def subscribe(self, number: int, shape: CorrelationShape, blocks: Sequence[int]) -> None: ...
     def unsubscribe(self, number: int) -> list[int]: ...
     def push(
@@ -268,7 +264,7 @@ class Correlator:
         selecting: bool,
         route: int,
         time: int,
-        id: int,
+        id: int | bytes,
         limits: dict[str, int] | Limits | None = None,
     ) -> tuple[int, list[Published], Named, Error | None]: ...
     def push_column(

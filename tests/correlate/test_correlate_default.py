@@ -11,13 +11,13 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 EXAMPLES = 1000 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 100

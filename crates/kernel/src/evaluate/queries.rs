@@ -63,6 +63,11 @@ impl Queries {
         self.count == 0
     }
 
+    /// How many queries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
     /// Returns the query of a subscription.
     #[inline]
     pub fn of(&self, number: u32) -> Option<QueryId> {
@@ -145,6 +150,21 @@ impl Queries {
     ) -> Result<(bool, Vec<NodeIx>), Exceeded> {
         let nodes = self.run(tree, budget, scratch).nodes(query.0, Context::DOCUMENT, Want::All)?;
         Ok((!nodes.is_empty(), nodes.iter().copied().filter_map(Node::number).collect()))
+    }
+
+    /// Returns the nodes that a query selects from a node, in document order, but for namespace nodes.
+    pub(crate) fn select_from(
+        &self,
+        query: QueryId,
+        node: NodeIx,
+        tree: Tree<'_>,
+        budget: Budget,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<NodeIx>, Exceeded> {
+        scratch.0.begin(&tree);
+        let context = Context { node: Node::new(node), ..Context::DOCUMENT };
+        let nodes = self.run(tree, budget, scratch).nodes(query.0, context, Want::All)?;
+        Ok(nodes.iter().copied().filter_map(Node::number).collect())
     }
 
     /// The binding and the returns of a transform; empty for any other query.

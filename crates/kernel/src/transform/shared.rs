@@ -59,6 +59,11 @@ impl<T> Shared<T> {
         (id, true)
     }
 
+    /// The number of the thing with this key.
+    pub fn find(&self, key: &[u8]) -> Option<u32> {
+        self.ids.get(key).copied()
+    }
+
     /// One more uses a thing that is there.
     pub fn acquire_again(&mut self, id: u32) {
         self.users[id as usize] += 1;
