@@ -31,7 +31,7 @@ pub struct Probe {
     met: Vec<(Slot, PairIx)>,
     pairs: Vec<PairIx>,
     /// What was found.
-    pub hits: Vec<(Entry, Slot)>,
+    pub(crate) hits: Vec<(Entry, Slot)>,
 }
 
 /// Room for what is found that is kept from one message to the next.

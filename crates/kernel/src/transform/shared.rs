@@ -60,7 +60,7 @@ impl<T> Shared<T> {
     }
 
     /// The number of the thing with this key.
-    pub fn find(&self, key: &[u8]) -> Option<u32> {
+    pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         self.ids.get(key).copied()
     }
 
