@@ -92,4 +92,4 @@ def lxml_parse(chunk: Chunk) -> None:
 
 
 def reader(chunk: Chunk) -> None:
-    _kernel.parse_only(chunk.documents, Limits().of_kernel())
+    _kernel.parse_only(chunk.documents, Limits().as_dict())

@@ -53,7 +53,7 @@ PREDICATES = (1, 2, 3)
 RETURNS = (1, 2, 3, 4)
 PROFILED = 3
 # No budget cuts results: all alternatives make all groups.
-_LIMITS = Limits(max_message_results=2**28, max_message_result_bytes=2**30).of_kernel()
+_LIMITS = Limits(max_message_results=2**28, max_message_result_bytes=2**30).as_dict()
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from functools import partial
 from time import thread_time
 from typing import TypeVar
 
-from twigcast.chunk.chunker import fragments
-from twigcast.chunk.filter import Filter, Merge
+from twigcast.chunk.filter import Merge
 from twigcast.chunk.formula import Found
 from twigcast.chunk.prepare import Preparer
 from twigcast.chunk.scheme import Answers, AnswerShape, Chunk, ExpressionShape, Fragment, Group, Scheme, path_text
 from twigcast.engine import Subscription
-from twigcast.papers.chunk_lxml import ENGINES
+from twigcast.papers.chunk_lxml import ENGINES, fragments
 from twigcast.papers.experiments import chunking_claims as claims
 from twigcast.papers.experiments import chunking_workload as workload
 from twigcast.papers.experiments.measure import (
@@ -231,14 +230,14 @@ def _verify(
 
 def _whole_run(scheme: Scheme, xml: bytes, engine: str) -> Callable[[], Sequence[float]]:
     """Return a measurement of the document as it is, in milliseconds."""
-    evaluator = Filter(scheme, make=ENGINES[engine])
+    evaluator = ENGINES[engine](scheme)
     evaluator.evaluate(Fragment(0, b"<nothing/>"))  # compiles the queries
     return lambda: [1000 * seconds(partial(evaluator.evaluate, Fragment(0, xml)))]
 
 
 def _chunked_run(made: Pieces, xml: bytes, engine: str) -> Callable[[], Sequence[float]]:
     """Return a measurement of the document in chunks, as ``Times`` has it."""
-    evaluator = Filter(made.scheme, make=ENGINES[engine])
+    evaluator = ENGINES[engine](made.scheme)
     for piece in made.fragments:
         evaluator.evaluate(Fragment(piece.chunk, b"<nothing/>"))  # compiles the queries
 
@@ -262,7 +261,7 @@ def unchunked(queries: Sequence[str]) -> Scheme:
 
 def evaluate(scheme: Scheme, pieces: list[Fragment], engine: str) -> tuple[list[str | int], list[float]]:
     """Return the ids of the subscriptions that match and CPU seconds per fragment."""
-    evaluator = Filter(scheme, make=ENGINES[engine])
+    evaluator = ENGINES[engine](scheme)
     for piece in pieces:
         evaluator.evaluate(Fragment(piece.chunk, b"<nothing/>"))  # compiles the queries
     merge = Merge(scheme)

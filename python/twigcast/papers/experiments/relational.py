@@ -31,9 +31,8 @@ from twigcast.papers.experiments.measure import (
     rough,
 )
 from twigcast.papers.experiments.report import Cell, Plot, Progress, Report, Table, Unit
-from twigcast.relational import RelationalEngine
-from twigcast.relational.compile import Row
-from twigcast.relational.compiler import Compiler
+from twigcast.papers.relational import RelationalEngine
+from twigcast.relational.compile import Compiler, Row
 from twigcast.relational.duckdb_database import DuckDB
 
 PLANS = ("unroll", "share", "share-bucket")

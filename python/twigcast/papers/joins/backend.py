@@ -45,7 +45,7 @@ class Other:
     def push(
         self, stream: str, derived: bool, time: int, label: bytes, xml: bytes, seen: object = None
     ) -> tuple[bool, list[Found], list[Cut]]:
-        plain, error = _kernel.plain(xml, self._limits.of_kernel())
+        plain, error = _kernel.plain(xml, self._limits.as_dict())
         raise_if(error)
         span = None if None in self._spans.values() else max((s or 0 for s in self._spans.values()), default=0)
         lateness = span if self._lateness is None else self._lateness
