@@ -402,11 +402,6 @@ impl Correlator {
         })
     }
 
-    /// Forgets what is older than a time.
-    fn expire(&self, py: Python<'_>, before: i64) {
-        py.detach(|| self.lock().expire(before))
-    }
-
     fn is_late(&self, py: Python<'_>, time: i64) -> bool {
         py.detach(|| self.lock().is_late(time))
     }

@@ -263,7 +263,7 @@ impl Correlator {
             out.cuts.extend(cuts);
             self.keep(slot);
         }
-        self.advance(input.time);
+        self.reach(input.time);
         true
     }
 
@@ -302,19 +302,9 @@ impl Correlator {
         }
     }
 
-    /// Time has come this far: nothing older than the watermark is taken from now on.
-    pub fn reach(&mut self, newest: Time) {
-        self.advance(newest);
-    }
-
     /// The number of the next message, and the time of the newest one.
     pub fn position(&self) -> (u64, Option<Time>) {
         (self.arrived, self.newest)
-    }
-
-    /// Forgets what is older than a time.
-    pub fn expire(&mut self, before: Time) {
-        self.counts.expired += self.state.expire(before) as u64;
     }
 
     /// Takes a message in without asking what it completes: for a state that is restored.
@@ -322,7 +312,7 @@ impl Correlator {
         if let Some(slot) = self.store(input, witness) {
             self.keep(slot);
         }
-        self.advance(input.time);
+        self.reach(input.time);
     }
 
     /// Stores a message, not yet to be found, if it matches a block.
@@ -369,7 +359,8 @@ impl Correlator {
         }
     }
 
-    fn advance(&mut self, time: Time) {
+    /// Time has come this far: nothing older than the watermark is taken from now on.
+    pub fn reach(&mut self, time: Time) {
         self.newest = Some(self.newest.map_or(time, |t| t.max(time)));
         let horizon = self.watermark().saturating_sub(self.span());
         self.counts.expired += self.state.expire(horizon) as u64;

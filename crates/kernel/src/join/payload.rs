@@ -9,7 +9,6 @@ use super::state::State;
 use super::Slot;
 use crate::document::read;
 use crate::evaluate::{Budget, Queries, Scratch, Tree};
-use crate::names::is_element;
 use crate::output::share::{share, Cut};
 use crate::shapes::nodes::{NodeIx, Nodes};
 use crate::shapes::search::Message;
@@ -333,7 +332,7 @@ impl Run<'_> {
             let Message { src, nodes, names, .. } = message;
             let tree = Tree { src, nodes, names, id_attributes: &[] };
             let found = match path.query.and_then(|number| queries.of(number)) {
-                None => Ok(vec![itself(nodes, node)]),
+                None => Ok(vec![nodes.or_root(node)]),
                 Some(query) => queries.select_from(query, node, tree, Budget::of(self.limits), scratch),
             };
             let Ok(found) = found else {
@@ -353,18 +352,6 @@ impl Run<'_> {
             self.left -= bytes.len();
         }
     }
-}
-
-/// The node; of the document its root: what stands around that has no place in another message.
-fn itself(nodes: &Nodes, node: NodeIx) -> NodeIx {
-    if node > 0 {
-        return node;
-    }
-    let mut n = 1;
-    while (n as usize) < nodes.len() && !is_element(nodes.recs[n as usize].sym) {
-        n = nodes.recs[n as usize].end;
-    }
-    n
 }
 
 /// By path of a template its message, with the number of that, and the nodes.

@@ -13,7 +13,6 @@ use std::rc::Rc;
 /// Results as columns; lists end where the next one begins.
 #[derive(Default)]
 pub struct Results {
-    pub queries: Vec<QueryIx>,
     /// The messages' labels, once each, in the order in which results first name them.
     pub labels: Vec<Box<[u8]>>,
     /// Per result the places of its messages in the above, block by block.
@@ -31,15 +30,14 @@ pub struct Results {
 
 impl Results {
     pub fn len(&self) -> usize {
-        self.queries.len()
+        self.subscriber_ends.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
+        self.subscriber_ends.is_empty()
     }
 
     pub(super) fn push<'a>(&mut self, found: &Found, docs: impl Iterator<Item = &'a Doc>) {
-        self.queries.push(found.query);
         for doc in docs {
             let place = *self.places.entry(doc.number).or_insert_with(|| {
                 self.labels.push(doc.label.clone());

@@ -109,6 +109,18 @@ const MANY: usize = 8;
 const NOWHERE: NodeIx = u32::MAX;
 
 impl Nodes {
+    /// Returns the node, or the root where it is the document: what stands around that has no place in other messages.
+    pub(crate) fn or_root(&self, node: NodeIx) -> NodeIx {
+        if node > 0 {
+            return node;
+        }
+        let mut n = 1;
+        while (n as usize) < self.len() && !is_element(self.recs[n as usize].sym) {
+            n = self.recs[n as usize].end;
+        }
+        n
+    }
+
     pub fn begin(&mut self) {
         BUILT.fetch_add(1, Ordering::Relaxed);
         self.recs.clear();
