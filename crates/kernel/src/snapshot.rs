@@ -705,13 +705,18 @@ impl Roles {
 const ANY_LOCAL: u32 = u32::MAX;
 /// The same where the symbol has no name any more.
 const NO_NAME: u32 = u32::MAX - 1;
+/// The length of a namespace name where there is none, for the test `*:local`.
+const ANY_URI: u32 = u32::MAX;
 
 /// Symbols keep their numbers, so those that are no longer in use leave gaps.
 fn save_names(names: &Names, used: &Used, out: &mut Writer) {
     let entries = || names.entries().map(|entry| entry.filter(|entry| used.has_name(entry)));
-    out.bytes(entries().flatten().flat_map(|entry| [entry.uri, entry.local.unwrap_or_default()].concat()));
+    out.bytes(entries().flatten().flat_map(|entry| [entry.uri.unwrap_or_default(), entry.local.unwrap_or_default()].concat()));
     out.words(entries().flat_map(|entry| match entry {
-        Some(e) => [e.attribute as u32, e.uri.len() as u32, e.local.map_or(ANY_LOCAL, |l| l.len() as u32)],
+        Some(e) => {
+            let length = |part: Option<&[u8]>, none| part.map_or(none, |part| part.len() as u32);
+            [e.attribute as u32, length(e.uri, ANY_URI), length(e.local, ANY_LOCAL)]
+        }
         None => [0, 0, NO_NAME],
     }));
 }
@@ -725,15 +730,15 @@ fn open_names(file: &mut Reader<'_>) -> Read<Names> {
             names.push_gap();
             continue;
         }
-        let bound = names.bound();
-        let uri = take(&mut text, uri as usize)?;
+        let uri = if uri == ANY_URI { None } else { Some(take(&mut text, uri as usize)?) };
         let local = if local == ANY_LOCAL { None } else { Some(take(&mut text, local as usize)?) };
-        names.intern(attribute == 1, uri, local);
-        if names.bound() == bound {
+        if !names.push(attribute == 1, uri, local) {
             return Err("a name that is there twice");
         }
     }
-    names.fill_gaps();
+    if !names.open() {
+        return Err("too many wildcards of names");
+    }
     Ok(names)
 }
 

@@ -237,9 +237,7 @@ impl Decoder<'_> {
                     ANY_ATTRIBUTE => NodeTest::Attribute,
                     NODE => NodeTest::Any,
                     _ if !self.names.is_test(symbol) => return Err("a test for an unknown symbol"),
-                    _ if self.names.describe(symbol).is_some_and(|(_, local)| local.is_none()) => {
-                        NodeTest::Namespace(symbol)
-                    }
+                    _ if self.names.is_wildcard(symbol) => NodeTest::Wildcard(symbol),
                     _ => NodeTest::Symbol(symbol),
                 }
             }
@@ -253,7 +251,7 @@ impl Decoder<'_> {
             NodeTest::Any | NodeTest::Nothing => true,
             NodeTest::Prefix(_) => axis == Axis::Namespace,
             NodeTest::Attribute => of_attributes,
-            NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => {
+            NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => {
                 axis != Axis::Namespace && is_attribute(*symbol) == of_attributes
             }
             NodeTest::Element | NodeTest::Target(_) => axis != Axis::Namespace && !of_attributes,
@@ -331,7 +329,7 @@ pub(super) fn encode<'a>(all: &'a Expressions, id: ExprId, strings: &mut Strings
                     NodeTest::Any => words.extend([0, NODE]),
                     NodeTest::Element => words.extend([0, ANY]),
                     NodeTest::Attribute => words.extend([0, ANY_ATTRIBUTE]),
-                    NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => words.extend([0, *symbol]),
+                    NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => words.extend([0, *symbol]),
                     NodeTest::Target(target) => words.extend([1, strings.place(target)]),
                     NodeTest::Prefix(prefix) => words.extend([2, strings.place(prefix)]),
                     NodeTest::Nothing => words.push(3),

@@ -88,7 +88,7 @@ impl Queries {
     /// Calls `each` with the symbols that queries test for.
     pub(crate) fn symbols(&self, mut each: impl FnMut(Sym)) {
         for test in self.all.tests() {
-            if let NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) = test {
+            if let NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) = test {
                 each(*symbol);
             }
         }
@@ -226,7 +226,7 @@ impl Queries {
                 _ => return None,
             };
             match step.test {
-                NodeTest::Symbol(symbol) | NodeTest::Namespace(symbol) => path.push(Step::new(deep, symbol)),
+                NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => path.push(Step::new(deep, symbol)),
                 NodeTest::Element => path.push(Step::new(deep, ANY)),
                 NodeTest::Attribute => path.push(Step::new(deep, ANY_ATTRIBUTE)),
                 _ => path.clear(), // what is before it will do

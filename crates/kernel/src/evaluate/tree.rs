@@ -54,8 +54,8 @@ pub(super) enum NodeTest {
     Symbol(Sym),
     Element,
     Attribute,
-    /// Any name in a namespace, that of this symbol.
-    Namespace(Sym),
+    /// Any name that satisfies this symbol, `ns:*` or `*:local`.
+    Wildcard(Sym),
     /// A processing instruction with this target.
     Target(Box<[u8]>),
     /// A namespace node with this prefix.
@@ -120,7 +120,7 @@ impl<'a> Tree<'a> {
             NodeTest::Any => true,
             NodeTest::Element => is_element(symbol),
             NodeTest::Attribute => is_attribute(symbol) && symbol != NO_SYM,
-            NodeTest::Namespace(test) => symbol == *test || symbol != NO_SYM && self.names.also(symbol) == *test,
+            NodeTest::Wildcard(test) => symbol == *test || symbol != NO_SYM && self.names.also(symbol).contains(test),
             NodeTest::Target(target) => symbol == INSTRUCTION && *self.name(node.index()) == **target,
             NodeTest::Nothing | NodeTest::Prefix(_) => false,
         }
@@ -186,7 +186,7 @@ impl<'a> Tree<'a> {
         if n == 0 || !(is_attribute(symbol) || is_element(symbol)) {
             return Text::Part(b"");
         }
-        if let Some((uri, _)) = self.names.describe(symbol) {
+        if let Some(uri) = self.names.namespace_name(symbol) {
             return Text::Part(uri);
         }
         let name = self.name(n);

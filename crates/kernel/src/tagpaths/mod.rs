@@ -110,7 +110,7 @@ impl LinearPath {
                 Test::Element => (1, 0),
                 Test::Attribute => (2, 0),
                 Test::Node => (3, 0),
-                Test::Namespace(sym) => (4, sym),
+                Test::Wildcard(sym) => (4, sym),
             };
             (sym as u64) << 8 | kind << 1 | deep as u64
         };
