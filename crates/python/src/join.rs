@@ -155,11 +155,11 @@ impl Correlator {
         py.detach(|| self.lock().settings = Settings { lateness, max_bytes });
     }
 
-    /// The symbol of a name test in the paths of templates; `local` is None for any name in the namespace.
+    /// The symbol of a name test in the paths of templates, as `Engine.symbol` gives it.
     #[pyo3(signature = (attribute, uri, local))]
-    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: Option<&str>, local: Option<&str>) -> Option<u32> {
         let local = local.map(str::as_bytes);
-        py.detach(|| self.lock().vocabulary_mut().names_mut().intern(attribute, uri.as_bytes(), local))
+        py.detach(|| self.lock().vocabulary_mut().names_mut().test(attribute, uri.map(str::as_bytes), local))
     }
 
     /// Subscribes to a query of a shape whose blocks have these numbers.
