@@ -18,9 +18,8 @@ from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
 from twigcast.limits import Limits
 from twigcast.spark import match
-from twigcast.spark.correlate import _Memory
 from twigcast.spark.pipeline import Run
-from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, process
+from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, Storage, process
 from twigcast.spark.stages.standing import Standing
 from twigcast.spark.watch import Observers, status_of
 
@@ -126,11 +125,10 @@ def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) 
 
 def test_a_failing_correlation_fails_alone() -> None:
     pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
-    costly, cheap = (
-        Standing(id, f"SELECT <r>{{ {path} }}</r> FROM {pair}") for id, path in (("failing", "$x//d"), ("other", "$y"))
-    )
+    costly = Standing("failing", f"SELECT <r>{{ $x//d }}</r> FROM {pair}")
+    cheap = Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")
     task = Buckets(((costly, cheap),), limits=Limits(max_query_steps=3))
     messages = [Incoming("S", "1", 1, b"<m><a><c/><c/><c/><c/>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]
-    rows = list(process(task, 0, messages, _Memory()))
+    rows = list(process(task, 0, messages, Storage()))
     assert [(row["kind"], row["subscription"]) for row in rows] == [("result", "other"), (FAILED, "failing")]
     assert rows[1]["reason"] == "query-too-costly" and rows[1]["message"] == "2"
