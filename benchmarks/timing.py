@@ -91,5 +91,8 @@ def lxml_parse(chunk: Chunk) -> None:
         etree.fromstring(document)
 
 
+_LIMITS = Limits().of_kernel()
+
+
 def reader(chunk: Chunk) -> None:
-    _kernel.parse_only(chunk.documents, Limits().of_kernel())
+    _kernel.parse_only(chunk.documents, _LIMITS)

@@ -1,14 +1,14 @@
 //! The papers' own strategies for Python: `_kernel.papers`. Only `twigcast.papers` uses it.
 
 use crate::arrow::import;
-use crate::constants::{constant, numbered};
+use crate::constants::{numbered, Constant};
 use crate::engine::{open, Engine};
 use crate::locks::is_free;
 use crate::rows::Rows;
 use crate::xml::{error, limits, Error};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Mutex, PoisonError, RwLock};
 use twigcast_kernel::output::Cut;
 use twigcast_kernel::transform::{Making, Output};
@@ -100,11 +100,10 @@ impl Plans {
         number: u32,
         codes: Vec<u32>,
         program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
+        constants: Vec<Constant>,
         making: &[u8],
         shared: bool,
     ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         let making = Making::decode(making).map_err(PyValueError::new_err)?;
         py.detach(|| {
             self.write(|p| {
