@@ -198,7 +198,7 @@ impl Engine {
     fn save_paths(&self, used: &Used, out: &mut Writer) {
         let index = &self.index;
         // gates are made anew when it is opened
-        let is_gate = |item: u32| matches!(self.number_of(item), Number::Gate { .. });
+        let is_gate = |item: u32| matches!(self.number_of(item), Number::Gate(_));
         let items_of = |path: u32, items: &mut Vec<u32>| {
             index.subs(path, |item| {
                 if !is_gate(item) {
@@ -207,7 +207,7 @@ impl Engine {
             });
         };
         let mut paths: Vec<u32> = index.live().collect();
-        if !self.gates.numbers.is_empty() {
+        if self.gates.any() {
             let mut items = vec![];
             paths.retain(|&p| {
                 items.clear();
@@ -235,7 +235,7 @@ impl Engine {
     /// buckets.
     fn save_numbers(&self, out: &mut Writer) {
         let mut free = vec![false; self.numbers.len()];
-        let unused = |n: &Number| matches!(n, Number::Free | Number::Gate { .. });
+        let unused = |n: &Number| matches!(n, Number::Free | Number::Gate(_));
         self.numbers.iter().zip(&mut free).for_each(|(n, free)| *free = unused(n));
         self.free.iter().for_each(|&n| free[n as usize] = false);
         // reserved, but never used
@@ -435,7 +435,7 @@ impl Engine {
     fn check_buckets(&mut self) -> Read<()> {
         for (number, &role) in (0..).zip(&self.numbers) {
             match role {
-                Number::Free | Number::Bucket(_) | Number::Gate { .. } => continue,
+                Number::Free | Number::Bucket(_) | Number::Gate(_) => continue,
                 Number::Guard { path, .. } => {
                     self.guards.insert(path, number);
                     self.index.hush(number);

@@ -64,17 +64,12 @@ impl<'a> Evaluation<'a, '_> {
                 return first.map_or(Ok(()), |node| self.gather_from(step, *node, is_first, out));
             }
             (Axis::Preceding, [.., last]) => return self.gather_from(step, *last, is_first, out),
-            (Axis::PrecedingSibling, _) => {
+            (Axis::PrecedingSibling | Axis::FollowingSibling, _) => {
+                // of siblings, the last has all those before, and the first all those after
                 let mut parents = HashSet::new();
-                for &node in inputs.iter().rev() {
-                    if !self.is_leaf(node) && node != Node::DOCUMENT && parents.insert(self.tree.parent(node.index())) {
-                        self.gather_from(step, node, is_first, out)?;
-                    }
-                }
-            }
-            (Axis::FollowingSibling, _) => {
-                let mut parents = HashSet::new();
-                for &node in inputs {
+                for at in 0..inputs.len() {
+                    let is_before = step.axis == Axis::PrecedingSibling;
+                    let node = inputs[if is_before { inputs.len() - 1 - at } else { at }];
                     if !self.is_leaf(node) && node != Node::DOCUMENT && parents.insert(self.tree.parent(node.index())) {
                         self.gather_from(step, node, is_first, out)?;
                     }

@@ -291,11 +291,7 @@ impl Lists {
 
     fn make(&mut self, tree: &Tree<'_>, symbol: Sym) -> (u32, u32) {
         let start = self.nodes.len() as u32;
-        let mut n = tree.nodes.first_of(symbol);
-        while n != NodeIx::MAX {
-            self.nodes.push(n);
-            n = tree.nodes.next_of(n);
-        }
+        self.nodes.extend(tree.nodes.of(symbol));
         let end = self.nodes.len() as u32;
         if let Some(known) = self.known.get_mut(symbol as usize) {
             *known = (self.message, start, end);

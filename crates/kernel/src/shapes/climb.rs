@@ -208,13 +208,7 @@ impl Climber {
         let passes = |n: NodeIx| test.is_none_or(|t| t.passes(message.names, nodes.recs[n as usize].sym));
         self.from.clear();
         if how == CONSTANT {
-            let mut n = nodes.first_with(low);
-            while n != NodeIx::MAX {
-                if passes(n) {
-                    self.from.push(n);
-                }
-                n = nodes.next_with(n);
-            }
+            self.from.extend(nodes.with(low).filter(|&n| passes(n)));
             let check = Check { question: Question::Is(low), normalize: false };
             let unread = nodes.unread(test.unwrap_or(Test::Node)).iter().copied();
             self.from.extend(unread.filter(|&n| passes(n) && sets.values.pass(message, n, check)));
