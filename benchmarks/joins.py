@@ -15,7 +15,7 @@ import pyarrow as pa
 from benchmarks.timing import Line, seconds
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlations
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.joins.strategies import make_strategy
 from twigcast.papers.joins.strategy import Arrival, Strategy

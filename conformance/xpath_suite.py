@@ -17,13 +17,13 @@ from lxml import etree
 
 from twigcast import Engine, Subscription, _kernel, papers
 from twigcast.errors import MessageError, QueryError
+from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
 from twigcast.libxml2 import read
 from twigcast.limits import Limits
-from twigcast.pattern import Residual
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register

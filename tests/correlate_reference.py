@@ -16,7 +16,7 @@ from lxml import etree
 
 from twigcast.correlate.making import derived_id
 from twigcast.correlate.output import render
-from twigcast.correlation import FOLLOWED, Block, Correlation, Link
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.values import to_number
 from twigcast.lang.xpath import parse

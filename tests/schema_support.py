@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from random import Random
 
-from twigcast.pattern import Node, Step, Twig
+from twigcast.ir.pattern import Node, Step, Twig
 from twigcast.schema import Schema, dtd_schema, read_dtd
 from twigcast.workload import DocumentGenerator
 

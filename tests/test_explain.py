@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from twigcast import Broker, Engine, QueryError, Subscription
-from twigcast.decompose import BranchPoint
 from twigcast.explain import Access, Sharing, ValuePredicate, WhyResidual, explain
+from twigcast.ir.decompose import BranchPoint
 
 sys.path.append(str(Path(__file__).parent / "lang"))
 

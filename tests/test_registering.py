@@ -9,8 +9,8 @@ import pytest
 
 from twigcast import Engine, Subscription
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import And, Compare, Const, Exists, Node, Step, StringValue, Twig
 from twigcast.literals import LITERAL, taken_apart
-from twigcast.pattern import And, Compare, Const, Exists, Node, Step, StringValue, Twig
 
 FORMS = (
     "/a[b = {s}]",  # a path alone

@@ -158,7 +158,7 @@ def of_broker(text: str) -> int | None:
 
 
 def of_replay(text: str) -> int | None:
-    return parse_time(Moment().convert(text, None, None))
+    return parse_time(Moment.convert(text, None, None))
 
 
 def refused(call: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -216,7 +216,7 @@ def option_of_broker(broker_option: str, text: str) -> int | None:
 
 DURATION_READERS: dict[str, Callable[[str], Any]] = {
     "units": parse_duration,
-    "command line": lambda text: round(Duration().convert(text, None, None) * SECOND),
+    "command line": lambda text: round(Duration.convert(text, None, None) * SECOND),
     "configuration": lambda text: round(TypeAdapter(values.Duration).validate_python(text) * SECOND),
     "Broker": lambda text: option_of_broker("lateness", text),
     "window": of_window,
@@ -234,7 +234,7 @@ def test_a_duration_is_the_same_everywhere(text: str) -> None:
 def test_a_size_is_the_same_everywhere(text: str) -> None:
     for read in (
         parse_size,
-        lambda text: Size().convert(text, None, None),
+        lambda text: Size.convert(text, None, None),
         TypeAdapter(values.Size).validate_python,
         lambda text: option_of_broker("max_state_bytes", text),
     ):

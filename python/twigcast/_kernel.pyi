@@ -92,15 +92,14 @@ class Engine:
         self, number: int, query: tuple[Sequence[int], Sequence[str]], making: bytes, deliver_empty: bool
     ) -> None: ...
     def hold(self, number: int) -> None: ...
+    def block_shape(
+        self, stream: int, program: Sequence[int], paths: Sequence[int], parents: Sequence[int], columns: Sequence[int]
+    ) -> BlockShape: ...
     def add_block(
         self,
         block: int,
-        stream: int,
-        program: Sequence[int],
+        shape: BlockShape,
         constants: Sequence[str | float],
-        paths: Sequence[int],
-        parents: Sequence[int],
-        columns: Sequence[int],
         keys: tuple[int, Sequence[int]] | None = None,
     ) -> None: ...
     def remove_block(self, block: int) -> None: ...
@@ -223,24 +222,31 @@ Published: TypeAlias = tuple[
 """What came of a message: its row, matches and what they select, failures; results, subscriptions that do not get all
 of theirs with the reason, and why correlations cannot be tried with it."""
 
-class Correlator:
-    """Queries across messages; a query's variable is (number of its block, number therein)."""
+class BlockShape:
+    """What blocks have in common that differ in their constants alone."""
 
-    def __init__(self) -> None: ...
-    def is_idle(self) -> bool: ...
-    def configure(self, lateness: int | None, max_bytes: int) -> None: ...
-    def add_block(self, block: int, parents: Sequence[int], columns: Sequence[int]) -> None: ...
-    def remove_block(self, block: int) -> None: ...
-    def subscribe(
+class CorrelationShape:
+    """What correlations have in common that differ in the constants of their blocks alone.
+
+    A variable is (number of its block, number therein)."""
+
+    def __init__(
         self,
-        number: int,
-        blocks: Sequence[int],
+        blocks: Sequence[BlockShape],
         followed: Sequence[bool],
         windows: Sequence[int | None],
         comparisons: Sequence[tuple[tuple[int, int], str, tuple[int, int]]],
         shown: Sequence[tuple[int, int]],
         pieces: Sequence[bytes | tuple[int, int]] | None = None,
-    ) -> int: ...
+    ) -> None: ...
+
+class Correlator:
+    """Queries across messages."""
+
+    def __init__(self) -> None: ...
+    def is_idle(self) -> bool: ...
+    def configure(self, lateness: int | None, max_bytes: int) -> None: ...
+    def subscribe(self, number: int, shape: CorrelationShape, blocks: Sequence[int]) -> None: ...
     def unsubscribe(self, number: int) -> list[int]: ...
     def push(
         self,

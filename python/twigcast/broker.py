@@ -23,7 +23,6 @@ from twigcast.correlate.engine import (
     published_error,
 )
 from twigcast.correlate.making import MessageId
-from twigcast.correlation import Correlation
 from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
 from twigcast.engine import Failure as Failure
 from twigcast.errors import MessageError, OptionError, SubscriptionError
@@ -31,6 +30,7 @@ from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import is_id
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces

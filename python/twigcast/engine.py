@@ -23,6 +23,7 @@ from twigcast.failures import Failure as Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import Ids, are_ids, is_id
 from twigcast.ids import SubscriptionId as SubscriptionId
+from twigcast.ir.pattern import LinearPath, Reason, Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
@@ -33,7 +34,6 @@ from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import DIALECTS as DIALECTS
 from twigcast.lang.xpath import check_dialect, parse
 from twigcast.limits import ON_INVALID, Limits
-from twigcast.pattern import LinearPath, Reason, Residual
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
@@ -57,7 +57,7 @@ from twigcast.subscription import Subscription as Subscription
 from twigcast.subscription import check_query, subscriptions_of
 
 if TYPE_CHECKING:  # only those who transform or validate pay for importing these
-    from twigcast.constructor import Transform
+    from twigcast.ir.transform import Transform
     from twigcast.schema import Schema
     from twigcast.schema.gate import Gate
     from twigcast.transform.encode import Encoded

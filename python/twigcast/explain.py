@@ -6,15 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from twigcast.decompose import BranchPoint, Decomposition, Star, decompose, star_of
 from twigcast.engine import Engine, Subscription, _undecided
 from twigcast.errors import Span, caret
-from twigcast.lang.compile import compile_query
-from twigcast.lang.kinds import ambiguity
-from twigcast.lang.printer import to_text, to_xpath
-from twigcast.lang.unsatisfiable import never_matches
-from twigcast.lang.xpath import parse
-from twigcast.pattern import (
+from twigcast.ir.decompose import BranchPoint, Decomposition, Star, decompose, star_of
+from twigcast.ir.pattern import (
     TRUE,
     Bool,
     Compiled,
@@ -26,6 +21,11 @@ from twigcast.pattern import (
     predicate_text,
     twig_text,
 )
+from twigcast.lang.compile import compile_query
+from twigcast.lang.kinds import ambiguity
+from twigcast.lang.printer import to_text, to_xpath
+from twigcast.lang.unsatisfiable import never_matches
+from twigcast.lang.xpath import parse
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath

@@ -11,25 +11,25 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import (
+    Compare,
+    Match,
+    NormalizeSpace,
+    Predicate,
+    Slot,
+    StringValue,
+    constants,
+    predicate_text,
+    twig_text,
+)
+from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
 from twigcast.lang.program import Program
 from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
-from twigcast.pattern import (
-    Compare,
-    Match,
-    NormalizeSpace,
-    Predicate,
-    StringValue,
-    constants,
-    predicate_text,
-    twig_text,
-    walk,
-)
 from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
-from twigcast.plan.slots import Slot
 
 _MAX_CACHED = 200_000
 

@@ -5,9 +5,10 @@ A file with bad lines is refused as a whole, and the error lists all of them, as
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from twigcast.limits import Limits
 from twigcast.results import check_result
 from twigcast.subscription import fields_of
 
+_OWN = tuple(field.name for field in dataclasses.fields(Subscription))
 # Beyond this many bad lines the file as a whole is the mistake.
 SHOWN = 20
 
@@ -95,16 +97,6 @@ def read_subscriptions(path: str | Path, *, result: str = "match") -> Subscripti
     return SubscriptionFile(name, subscriptions, lines, paused)
 
 
-def load_engine(
-    path: str | Path,
-    *,
-    namespaces: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
-) -> Engine:
-    """Return the subscriptions of a file, compiled; numbered in the order of the file."""
-    return compile_file(read_subscriptions(path), namespaces=namespaces, limits=limits)
-
-
 def compile_file(
     file: SubscriptionFile,
     *,
@@ -118,11 +110,22 @@ def compile_file(
         engine.add_many(file.subscriptions)
     except (QueryError, OptionError):
         # Only now is it worth going line by line: to tell all that is wrong, not only what came first.
-        problems = _problems(file, namespaces)
-        if not problems:
-            raise
-        raise SubscriptionFileError(file.name, problems) from None
+        single = Engine(namespaces=namespaces)
+        check_each(file, lambda s: single.add_many([s]))
+        raise
     return engine
+
+
+def check_each(file: SubscriptionFile, check: Callable[[Subscription], object]) -> None:
+    """Call ``check`` with each subscription; raise a SubscriptionFileError with all lines that it refuses."""
+    problems: list[tuple[int, TwigcastError]] = []
+    for s, line in zip(file.subscriptions, file.lines, strict=True):
+        try:
+            check(s)
+        except (QueryError, OptionError) as error:
+            problems.append((line, error))
+    if problems:
+        raise SubscriptionFileError(file.name, problems) from None
 
 
 def never_matching(
@@ -137,17 +140,6 @@ def never_matching(
         error = never(s.query, scope, s.default_namespace, dialect=s.dialect, deliver_empty=s.deliver_empty)
         if error is not None:
             yield line, error
-
-
-def _problems(file: SubscriptionFile, namespaces: Mapping[str, str] | None) -> list[tuple[int, TwigcastError]]:
-    engine = Engine(namespaces=namespaces)
-    problems: list[tuple[int, TwigcastError]] = []
-    for subscription, line in zip(file.subscriptions, file.lines, strict=True):
-        try:
-            engine.add_many([subscription])
-        except (QueryError, OptionError) as error:
-            problems.append((line, error))
-    return problems
 
 
 def _decode(raw: bytes) -> str:
@@ -173,14 +165,5 @@ def _from_json(line: str, number: int, result: str) -> tuple[Subscription, str]:
     if "kind" in fields:
         check_kind(fields["kind"], query)
     check_result(fields.get("result", result))
-    subscription = Subscription(
-        fields["id"],
-        query,
-        fields.get("namespaces"),
-        fields.get("default_namespace"),
-        fields.get("dialect", "w3c"),
-        fields.get("result", result),
-        fields.get("deliver_empty", False),
-        fields.get("stream"),
-    )
-    return subscription, fields.get("state", "active")
+    own = {key: fields[key] for key in _OWN if key in fields}
+    return Subscription(**{"result": result, **own}), fields.get("state", "active")

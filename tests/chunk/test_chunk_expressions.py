@@ -15,10 +15,10 @@ from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.text import NoText, Writer
 from twigcast.chunk.unfold import nesting, unfolded
 from twigcast.engine import Subscription
+from twigcast.ir.pattern import Pattern, Twig
 from twigcast.lang.compile import compile_query
 from twigcast.libxml2 import read
 from twigcast.limits import Limits
-from twigcast.pattern import Pattern, Twig
 from twigcast.schema import dtd_schema
 from twigcast.schema.satisfiable import Impossible
 

@@ -47,7 +47,7 @@ def test_queries(run: Any, folder: Any) -> None:
         ("documents --dtd none.dtd", "No such file"),
         ("documents --vocabulary bok", "did you mean 'book'?"),
         ("documents --vocabulary bib --max-repeats bok=3", "'bok', which the DTD does not declare"),
-        ("documents --vocabulary bib --max-repeats 5..2", "not of the form"),
+        ("documents --vocabulary bib --max-repeats 5..2", "must be of the form"),
         ("documents --vocabulary bib --root x", "no element 'x'"),
         ("queries --vocabulary bib --wildcard 2", "0<=x<=1"),
         ("queries --vocabulary bib -n 100000", "distinct queries of the 100000 asked for"),

@@ -12,7 +12,7 @@ import pytest
 
 from twigcast import Engine
 from twigcast.errors import OptionError
-from twigcast.subscriptions import SubscriptionFileError, load_engine, read_subscriptions
+from twigcast.subscriptions import SubscriptionFileError, compile_file, read_subscriptions
 from twigcast.workload import DocumentGenerator, QueryGenerator, QuerySettings, vocabulary
 
 
@@ -79,7 +79,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, told: str) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"query": "/b"}\n' + line + "\n")
     with pytest.raises(SubscriptionFileError) as raised:
-        load_engine(path)
+        compile_file(read_subscriptions(path))
     assert str(raised.value).startswith(f"{path}:2: {told}")
     str(raised.value).encode()
 

@@ -15,9 +15,9 @@ from correlate_reference import evaluate
 from twigcast import Broker, Limits, MessageError
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlated, Correlations
-from twigcast.correlation import Correlation
 from twigcast.errors import QueryError
 from twigcast.failures import Failure
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.literals import LITERAL
 from twigcast.transform.render import canonical

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from correlate_reference import evaluate
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
-from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, QueryError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.transform.render import canonical
 from twigcast.units import SECOND
@@ -260,3 +260,30 @@ def test_payloads_without_a_tree_are_those_with_one(select: str, block: str) -> 
     expected = wanted(correlations, stream)
     assert run(engine_of(correlations), stream) == expected
     assert block.startswith("/r") or expected
+
+
+def queries(*texts: str) -> int:
+    """Return how many queries the kernel makes of correlations."""
+    backend = Default()
+    for number, text in enumerate(texts):
+        backend.add(number, parse_correlation(text))
+    found: int = backend.stats()["queries"]
+    return found
+
+
+def test_equal_queries_are_one() -> None:
+    one = "S//a->x[b->p][c->q] JOIN{p=r AND q=s, 5} T//d->y[e->r][f->s]"
+    for other in (
+        "S//a AS $u[c AS $v][b AS $w] JOIN{$v=$z AND $r=$w, 5} T//d->d[f->z][e->r]",
+        "SELECT * FROM S//a[c->q][b->p] JOIN {q=s AND p=r AND q=s, 5 s} T//d[e->r][f->s]",
+        "FROM S//a[b->p and c->q] JOIN{p=r AND q=s, PT5S} T//d->unused[./f->s]/self::node()[e->r]",
+        one.replace("5}", "INF}"),
+        one + " PUBLISH P",
+    ):
+        assert queries(one, other) == 1, other
+    for other in (
+        one.replace("JOIN", "FOLLOWED BY"), one.replace("T//", "S//"), one.replace("q=s", "q!=s"),
+        one.replace("//d", "/d"), one.replace("[b->p]", "[b->p][z]"), "SELECT $p FROM " + one,
+        "SELECT $q FROM " + one, one.replace("p=r AND q=s", "p=s AND q=r"),
+    ):  # fmt: skip
+        assert queries(one, other) == 2, other

@@ -1,11 +1,12 @@
-"""``twigcast explain`` of a correlation: join graph, minor, template, shared state."""
+"""``twigcast explain`` of a correlation: join graph and shared state."""
 
 from __future__ import annotations
 
-from twigcast.correlate.explain import explain_correlation
+from twigcast.correlate.explain import CorrelationSharing, explain_correlation
+from twigcast.lang.xscl import parse_correlation
 
 
-def test_graph_minor_template_and_state() -> None:
+def test_graph_and_state() -> None:
     found = explain_correlation("S/feed/item->i[id->d][ref->r] JOIN{d = e, 5 min} T//note->n[@id->e]")
     assert [(one.name, one.above, one.path) for one in found.join_graph] == [
         ("i", None, "/feed/item[ref]"),
@@ -13,15 +14,26 @@ def test_graph_minor_template_and_state() -> None:
         ("n", None, "//note"),
         ("e", "n", "@id"),
     ]
-    assert [(one.name, one.above) for one in found.minor] == [("d", None), ("e", None)]
-    assert found.template == "var1 | var2 : var1 = var2"
-    assert found.meta_variables == ("d", "e")
     assert [(one.stream, one.pattern, one.index, one.window) for one in found.state] == [
         ("S", "/feed/item[ref]/id", "by value", "5 min"),
         ("T", "//note/@id", "by value", "5 min"),
     ]
     assert found.shows == ("i", "n")
-    assert "minor       d = S/feed/item[ref]/id" in str(found)
+    assert "state       d: S/feed/item[ref]/id by value, for 5 min" in str(found)
+
+
+def test_what_is_shared_with_others() -> None:
+    text = "S//a->x[c = 'k'][id->i] JOIN{i = j, 5 min} T//b[id->j]"
+    others = [
+        text,
+        text.replace("5 min", "INF"),
+        text.replace("'k'", "'l'"),
+        text.replace("id->i", "@id->i"),
+        "SELECT * FROM S//z",
+    ]
+    found = explain_correlation(text, others=map(parse_correlation, others))
+    assert found.sharing == CorrelationSharing(correlations=5, shape=2, equal=2)
+    assert [(one.variable, one.shared_by) for one in found.state] == [("i", 3), ("j", 4)]
 
 
 def test_chains_keep_messages_for_all_that_may_follow() -> None:
@@ -29,7 +41,7 @@ def test_chains_keep_messages_for_all_that_may_follow() -> None:
     assert [one.window for one in found.state] == ["15 min", "15 min", "10 min"]
 
 
-def test_one_block_has_no_template() -> None:
+def test_one_block_has_no_state() -> None:
     found = explain_correlation("SELECT * FROM S")
-    assert (found.template, found.state) == (None, ())
-    assert str(found)
+    assert found.state == ()
+    assert "state" not in str(found)

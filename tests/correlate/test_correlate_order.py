@@ -10,7 +10,7 @@ import pytest
 
 from correlate_reference import evaluate
 from twigcast.correlate.engine import Correlations
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.units import SECOND
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from twigcast import _kernel
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlations, Outcome
-from twigcast.correlation import Correlation
 from twigcast.engine import Engine
 from twigcast.errors import QueryError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.units import SECOND
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from lxml_nodes import Query, Tree
 from twigcast import _kernel
+from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
 from twigcast.libxml2 import read
 from twigcast.limits import Limits
-from twigcast.pattern import Residual
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from twigcast.lang.values import to_number
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -29,6 +28,7 @@ from twigcast.pattern import (
     Twig,
     Value,
 )
+from twigcast.lang.values import to_number
 
 OPS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

@@ -20,12 +20,12 @@ from lang_queries import BEYOND, query
 from lang_strategies import COMMON_AXES, expressions
 from lxml import etree
 
+from twigcast.ir.pattern import Pattern, Structural
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_ast
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_text, to_xpath
 from twigcast.lang.xpath import parse
-from twigcast.pattern import Pattern, Structural
 
 
 def check(expr: ast.Expr, xml: bytes) -> None:

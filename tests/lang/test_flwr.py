@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flwr_paper import QUERIES, QUERY_2
-from twigcast.constructor import Attribute, Comment, Constant, Copy, Element, Function, Groups, Hole, Instruction, Name
 from twigcast.errors import QueryError
+from twigcast.ir.transform import Attribute, Comment, Constant, Copy, Element, Function, Groups, Hole, Instruction, Name
+from twigcast.ir.visit import replace
 from twigcast.lang.flwr import parse_transform, to_xquery
 
 

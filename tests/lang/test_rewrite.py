@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from test_xpath import FRAGMENTS
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import FALSE, TRUE, Pattern, Residual, Structural, constants
 from twigcast.lang.compile import compile_query
 from twigcast.lang.printer import to_xpath
-from twigcast.pattern import FALSE, TRUE, Pattern, Residual, Structural, constants
 
 
 def condition(text: str) -> str:

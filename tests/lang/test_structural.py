@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import LinearPath, Step
 from twigcast.lang.structural import PathCompiler, compile_path, from_ast
 from twigcast.lang.xpath import parse
-from twigcast.pattern import LinearPath, Step
 
 SCOPE = {"p": "urn:p", "q-r": "urn:q"}
 FRAGMENTS = [

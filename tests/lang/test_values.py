@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from twigcast.ir.pattern import FALSE, TRUE, Pattern
 from twigcast.lang.compile import compile_query
 from twigcast.lang.values import rounded
-from twigcast.pattern import FALSE, TRUE, Pattern
 
 
 @pytest.mark.parametrize(

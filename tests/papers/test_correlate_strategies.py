@@ -11,8 +11,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from correlate_reference import evaluate
-from twigcast.correlation import Correlation
 from twigcast.errors import QueryError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.joins.materialized import MaterializedMmqjp
 from twigcast.papers.joins.mmqjp import Mmqjp

@@ -11,8 +11,8 @@ from plan_cases import COMBINATIONS, accepted_usecases, check, generated, mixed,
 
 from schema_support import schema_and_documents
 from twigcast import _kernel
-from twigcast.constructor import Transform
 from twigcast.errors import OptionError
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.papers import Engine

@@ -10,8 +10,8 @@ from transform_queries import random_transform
 
 from schema_support import schema_and_documents
 from support import random_document
-from twigcast.constructor import Transform
 from twigcast.errors import QueryError
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import Planner, reference
 from twigcast.papers.plans.reference import transformed

@@ -7,9 +7,9 @@ from importlib.resources import files
 import pytest
 
 from twigcast.errors import OptionError
+from twigcast.ir.pattern import And
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
-from twigcast.pattern import And
 from twigcast.schema import dtd_schema
 from twigcast.workload import vocabulary
 

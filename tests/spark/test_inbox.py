@@ -205,7 +205,7 @@ def test_options_that_do_not_go_together(folder: Path, monkeypatch: pytest.Monke
         ("cannot be combined with --inbox", "pipeline.toml", "--max-bytes", "5"),
         ("give a configuration, or --inbox, --outbox and -s", "--inbox", "in", "--outbox", "out"),
         ("name each of several streams", "--inbox", "in", "--inbox", "in", "--outbox", "out", "-s", "subs.txt"),
-        ("neither FOLDER nor NAME=FOLDER", "--inbox", "a="),
+        ("must be FOLDER or NAME=FOLDER", "--inbox", "a="),
     ]:
         ended = CliRunner().invoke(run, options)
         assert ended.exit_code == 2 and words in ended.output, ended.output

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_results import pairs, run_inbox
 
 import twigcast.spark
-from twigcast.subscriptions import load_engine
+from twigcast.subscriptions import compile_file, read_subscriptions
 
 NAMES = ["simple_paths", "mixed_queries"]
 
@@ -28,7 +28,7 @@ def expected(tests: Path, name: str) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_a_dataframe(spark: SparkSession, tests: Path, name: str) -> None:
-    engine = load_engine(tests / f"test_{name}" / "queries.txt")
+    engine = compile_file(read_subscriptions(tests / f"test_{name}" / "queries.txt"))
     frame = spark.read.format("binaryFile").load(str(tests / "xmldocs"))
     frame = frame.selectExpr("substring_index(path, '/', -1) as name", "content")
     matched = twigcast.spark.match(frame, engine, id="name", xml="content").persist()

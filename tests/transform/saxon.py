@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twigcast.constructor import Transform
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import to_xquery
 from twigcast.transform.render import canonical
 

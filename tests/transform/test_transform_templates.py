@@ -15,9 +15,9 @@ from flwr_paper import QUERIES
 from support import random_document
 from twigcast import _kernel
 from twigcast import engine as engine_module
-from twigcast.constructor import Transform
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import QueryError
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.literals import LITERAL
 from twigcast.plan.codes import StepCodes

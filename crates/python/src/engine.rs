@@ -4,7 +4,7 @@ mod process;
 
 use crate::arrow::{export, import, ArrowData};
 use crate::constants::{numbered, rows_of, Column, Constant};
-use crate::join::{variables, Witness};
+use crate::join::{BlockShape, Witness};
 use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results;
@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::evaluate::TextId;
-use twigcast_kernel::join::{Spec, Witness as SeenWitness};
+use twigcast_kernel::join::{Variable, Witness as SeenWitness};
 use twigcast_kernel::output::{Results, MOST_BYTES};
 use twigcast_kernel::shapes::{Access, Form, Shape, Slot};
 use twigcast_kernel::xml::{Limits, XmlError};
@@ -248,28 +248,36 @@ impl Engine {
         })
     }
 
-    /// Adds a block of correlations: its stream; its program with the constants of its slots; the program of the paths to
-    /// its variables; and these, as places of their parents and columns. `keys` are those of the block and of its columns,
-    /// for witnesses that another process is to read.
-    #[pyo3(signature = (block, stream, program, constants, paths, parents, columns, keys=None))]
-    #[allow(clippy::too_many_arguments)]
+    /// Returns the shape of blocks of correlations that may be added here: their stream; their program; the program of the
+    /// paths to their variables; and these, as places of their parents and columns.
+    fn block_shape(
+        &self,
+        py: Python<'_>,
+        stream: u32,
+        program: Vec<u32>,
+        paths: Vec<u32>,
+        parents: Vec<u32>,
+        columns: Vec<u32>,
+    ) -> PyResult<BlockShape> {
+        let variables = parents.into_iter().zip(columns).map(|(parent, column)| Variable { parent, column }).collect();
+        self.change(py, |kernel| kernel.block_shape(stream, &program, &paths, variables)).map(BlockShape)
+    }
+
+    /// Adds a block of correlations: its shape, with the constants of its slots. `keys` are those of the block and of its
+    /// columns, for witnesses that another process is to read.
+    #[pyo3(signature = (block, shape, constants, keys=None))]
     fn add_block(
         &self,
         py: Python<'_>,
         block: u32,
-        stream: u32,
-        program: Vec<u32>,
+        shape: &BlockShape,
         constants: Vec<Constant>,
-        paths: Vec<u32>,
-        parents: Vec<u32>,
-        columns: Vec<u32>,
         keys: Option<(u64, Vec<u64>)>,
     ) -> PyResult<()> {
         let keys = keys.as_ref().map(|(block, columns)| (*block, &columns[..]));
         self.change(py, |kernel| {
             let row = numbered(constants, |text| kernel.string(text));
-            let variables = variables(parents, columns);
-            kernel.add_block(block, Spec { stream, words: &program, row: &row, paths: &paths, variables, keys })
+            kernel.add_block(block, &shape.0, &row, keys)
         })
     }
 

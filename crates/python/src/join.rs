@@ -20,9 +20,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::{Body, Comparison, Piece, Place, Tie};
+use twigcast_kernel::join::{Comparison, Form, Piece, Place, Shape, Tie};
 use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
-use twigcast_kernel::join::{Results, Time, Variable, Witness as Seen};
+use twigcast_kernel::join::{Results, Time, Witness as Seen};
 use twigcast_kernel::output::{Cut as WhyCut, Results as Selected};
 use twigcast_kernel::shapes::Op;
 use twigcast_kernel::xml::{Limits, XmlError};
@@ -77,6 +77,51 @@ impl GivenPiece {
 /// correlations cannot be tried.
 type Told = (usize, Vec<u32>, Selected, Vec<Failure>, (usize, usize), (usize, usize), Option<XmlError>);
 
+/// What blocks have in common that differ in their constants alone.
+#[pyclass(frozen, module = "twigcast._kernel")]
+pub struct BlockShape(pub(crate) twigcast_kernel::join::BlockShape);
+
+/// What correlations have in common that differ in the constants of their blocks alone.
+#[pyclass(frozen, module = "twigcast._kernel")]
+pub struct CorrelationShape {
+    shape: Arc<Shape>,
+    window: Time,
+    pieces: Option<Vec<Piece>>,
+}
+
+#[pymethods]
+impl CorrelationShape {
+    /// `followed` says for each block but the first whether it must be later; `windows` has their windows, None for no
+    /// bound; comparisons are (variable, operator, variable). Payloads are made of `pieces`, if there are any: texts, and
+    /// variables as (block, place among those shown).
+    #[new]
+    #[pyo3(signature = (blocks, followed, windows, comparisons, shown, pieces=None))]
+    fn new(
+        blocks: Vec<PyRef<'_, BlockShape>>,
+        followed: Vec<bool>,
+        windows: Vec<Option<i64>>,
+        comparisons: Vec<(Ref, String, Ref)>,
+        shown: Vec<Ref>,
+        pieces: Option<Vec<GivenPiece>>,
+    ) -> PyResult<CorrelationShape> {
+        let place = |(block, variable): Ref| Place { block, variable };
+        let comparison =
+            |(left, op, right)| Ok(Comparison { left: place(left), op: operator(op)?, right: place(right) });
+        let mut windows: Vec<Time> = windows.into_iter().map(|w| w.unwrap_or(Time::MAX)).collect();
+        let window = windows.pop().unwrap_or(0);
+        let form = Form {
+            blocks: blocks.iter().map(|block| block.0.variables.clone()).collect(),
+            ties: followed.into_iter().map(|f| if f { Tie::FollowedBy } else { Tie::Join }).collect(),
+            windows: windows.into(),
+            comparisons: comparisons.into_iter().map(comparison).collect::<PyResult<_>>()?,
+            shown: shown.into_iter().map(place).collect(),
+        };
+        let shape = Arc::new(Shape::new(form).map_err(PyValueError::new_err)?);
+        let pieces = pieces.map(|pieces| pieces.into_iter().map(GivenPiece::piece).collect());
+        Ok(CorrelationShape { shape, window, pieces })
+    }
+}
+
 /// The text of a message, shared with the state: a copy is made for whoever asks for its bytes.
 #[pyclass(frozen, module = "twigcast._kernel")]
 pub struct Text(Arc<[u8]>);
@@ -123,45 +168,11 @@ impl Correlator {
         py.detach(|| self.lock().settings = Settings { lateness, max_bytes });
     }
 
-    /// A block, by a number that none had before; its variables as places of their parents and columns.
-    fn add_block(&self, py: Python<'_>, block: u32, parents: Vec<u32>, columns: Vec<u32>) {
-        py.detach(|| self.lock().add_block(block, variables(parents, columns)))
-    }
-
-    fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
-        py.detach(|| self.lock().remove_block(block)).map_err(PyValueError::new_err)
-    }
-
-    /// Subscribes to a query of blocks. `followed` says for each but the first whether it must be later; `windows` has
-    /// their windows, None for no bound; comparisons are (variable, operator, variable). Payloads are made of `pieces`, if
-    /// there are any: texts, and variables as (block, place among those shown). Answers the query's number.
-    #[pyo3(signature = (number, blocks, followed, windows, comparisons, shown, pieces=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn subscribe(
-        &self,
-        py: Python<'_>,
-        number: u32,
-        blocks: Vec<u32>,
-        followed: Vec<bool>,
-        windows: Vec<Option<i64>>,
-        comparisons: Vec<(Ref, String, Ref)>,
-        shown: Vec<Ref>,
-        pieces: Option<Vec<GivenPiece>>,
-    ) -> PyResult<u32> {
-        let place = |(block, variable): Ref| Place { block, variable };
-        let comparison =
-            |(left, op, right)| Ok(Comparison { left: place(left), op: operator(op)?, right: place(right) });
-        let mut windows: Vec<Time> = windows.into_iter().map(|w| w.unwrap_or(Time::MAX)).collect();
-        let last = windows.pop().unwrap_or(0);
-        let body = Body {
-            blocks: blocks.into(),
-            ties: followed.into_iter().map(|f| if f { Tie::FollowedBy } else { Tie::Join }).collect(),
-            windows: windows.into(),
-            comparisons: comparisons.into_iter().map(comparison).collect::<PyResult<_>>()?,
-            shown: shown.into_iter().map(place).collect(),
-        };
-        let pieces: Option<Vec<Piece>> = pieces.map(|pieces| pieces.into_iter().map(GivenPiece::piece).collect());
-        py.detach(|| self.lock().subscribe(number, body, last, pieces.as_deref())).map_err(PyValueError::new_err)
+    /// Subscribes to a query of a shape whose blocks have these numbers.
+    fn subscribe(&self, py: Python<'_>, number: u32, shape: &CorrelationShape, blocks: Vec<u32>) -> PyResult<()> {
+        let CorrelationShape { shape, window, pieces } = shape;
+        py.detach(|| self.lock().subscribe(number, (shape, &blocks), *window, pieces.as_deref()))
+            .map_err(PyValueError::new_err)
     }
 
     /// The blocks that no query uses any more.
@@ -440,11 +451,6 @@ impl Correlator {
     fn lock(&self) -> MutexGuard<'_, Kernel> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The variables of a block.
-pub(crate) fn variables(parents: Vec<u32>, columns: Vec<u32>) -> Vec<Variable> {
-    parents.into_iter().zip(columns).map(|(parent, column)| Variable { parent, column }).collect()
 }
 
 fn operator(op: String) -> PyResult<Op> {

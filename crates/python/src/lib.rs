@@ -22,6 +22,8 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<chunk::Chunker>()?;
     m.add_class::<chunk::Pieces>()?;
     m.add_class::<chunk::Units>()?;
+    m.add_class::<join::BlockShape>()?;
+    m.add_class::<join::CorrelationShape>()?;
     m.add_class::<join::Correlator>()?;
     m.add_class::<join::Text>()?;
     m.add_class::<join::Witness>()?;

@@ -5,17 +5,15 @@ Such a predicate is a leaf that no one looks into (``Raw``): where all of the el
 
 from __future__ import annotations
 
-from twigcast.frozen import frozen
+from twigcast.ir.pattern import Node, Step, Twig
 from twigcast.lang import ast
 from twigcast.lang.canon import Opaque
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import is_any_depth
-from twigcast.pattern import Node, Step, Twig
 
 _DOWN = frozenset(("child", "descendant", "descendant-or-self", "self", "attribute"))
 
 
-@frozen
 class Raw(Opaque):
     """A predicate as it was written."""
 

@@ -9,7 +9,7 @@ in different chunks. With a schema, wildcards and ``//`` are resolved, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twigcast.chunk.downward import downward_twig
 from twigcast.chunk.formula import NO, YES, Formula, Found, both, either, opposite
@@ -18,12 +18,7 @@ from twigcast.chunk.scheme import Part
 from twigcast.chunk.text import of_branch, on_self
 from twigcast.chunk.unfold import unfolded
 from twigcast.engine import Subscription
-from twigcast.lang.canon import any_branch, branch_of, intersect
-from twigcast.lang.compile import compile_query
-from twigcast.lang.flwr import is_transform
-from twigcast.lang.values import compare
-from twigcast.lang.xpath import parse
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     TRUE,
     And,
     Bool,
@@ -41,8 +36,16 @@ from twigcast.pattern import (
     Step,
     Structural,
     Twig,
+    any_branch,
+    branch_of,
     own_leaves,
 )
+from twigcast.ir.visit import replace
+from twigcast.lang.canon import intersect
+from twigcast.lang.compile import compile_query
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.values import compare
+from twigcast.lang.xpath import parse
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from twigcast.chunk.downward import Raw
 from twigcast.chunk.scheme import Keep, Path
-from twigcast.lang.canon import branch_of, uses_position
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Compare,
     Count,
@@ -18,9 +17,11 @@ from twigcast.pattern import (
     Predicate,
     Step,
     Twig,
+    branch_of,
     own_leaves,
     tests_any,
     twig_of,
+    uses_position,
 )
 
 _LEAVES = ("text", "comment", "pi")

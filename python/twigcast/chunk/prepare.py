@@ -29,8 +29,8 @@ from twigcast.chunk.tree import QueryTree
 from twigcast.chunk.unfold import nesting
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.errors import OptionError
+from twigcast.ir.pattern import Predicate, Twig
 from twigcast.literals import LITERAL, split_at_sentinels, with_sentinels
-from twigcast.pattern import Predicate, Twig
 from twigcast.schema import Schema
 from twigcast.shape import Template
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from twigcast.chunk.formula import Formula, certain, holds
 from twigcast.engine import Subscription, SubscriptionId
-from twigcast.pattern import Step, Twig, test_text
+from twigcast.ir.pattern import Step, Twig, test_text
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 
 from twigcast.chunk.downward import Raw
-from twigcast.lang.names import XML_NAMESPACE
-from twigcast.lang.printer import Printer, number_text, quoted
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -29,6 +27,8 @@ from twigcast.pattern import (
     tests_any,
     twig_of,
 )
+from twigcast.lang.names import XML_NAMESPACE
+from twigcast.lang.printer import Printer, number_text, quoted
 
 
 class NoText(Exception):

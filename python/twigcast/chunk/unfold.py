@@ -7,10 +7,9 @@ A path is written out, one expression for each way there, until an element would
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from twigcast.lang.canon import uses_position
-from twigcast.pattern import Node, Step, Twig
+from twigcast.ir.pattern import Node, Step, Twig, uses_position
+from twigcast.ir.visit import replace
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.satisfiable import Impossible, impossible, narrowed
 

@@ -133,7 +133,7 @@ def _show(scheme: Scheme) -> None:
 @scheme_options("filters")
 @click.option("--output", "-o", required=True, metavar="FOLDER", help="Where the fragments go; made if need be.")
 @click.option(
-    "--batch-bytes", type=Size(), metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
+    "--batch-bytes", type=Size, metavar="N", help="Cut chunks into batches of about so many bytes.  [default: do not]"
 )
 @limit_options
 @click.argument("file", metavar="FILE")
@@ -212,8 +212,8 @@ class _Folder:
 @chunk.command(epilog=MATCH_EPILOG)
 @scheme_options("potpourri")
 @click.option("--jobs", "-j", type=click.IntRange(1), help="Parts matched at the same time.  [default: one per core]")
-@click.option("--batch-bytes", type=Size(), default="8M", show_default=True, metavar="N", help="The size of a part.")
-@click.option("--max-document", type=Size(), metavar="N", help="Most bytes of a document.  [default: any]")
+@click.option("--batch-bytes", type=Size, default="8M", show_default=True, metavar="N", help="The size of a part.")
+@click.option("--max-document", type=Size, metavar="N", help="Most bytes of a document.  [default: any]")
 @result_option
 @format_option("jsonl", "table")
 @limit_options

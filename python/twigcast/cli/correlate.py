@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,11 +13,12 @@ import click
 from twigcast.cli.inputs import Message, decompressed, expand, printable, read, readable
 from twigcast.cli.options import Duration
 from twigcast.cli.output import Report, output_of
-from twigcast.errors import MessageError, OptionError, QueryError, TwigcastError
+from twigcast.errors import MessageError, QueryError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.shares import measure
-from twigcast.subscriptions import SubscriptionFile, SubscriptionFileError
+from twigcast.subscription import Subscription
+from twigcast.subscriptions import SubscriptionFile, check_each
 from twigcast.units import SECOND, parse_time, to_datetime
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def correlation_options(command: F) -> F:
     for option in (
         click.option(
             "--lateness",
-            type=Duration(),
+            type=Duration,
             metavar="TIME",
             help="Take messages in the order given, and leave those out of correlations that are late by more.",
         ),
@@ -102,25 +103,14 @@ def compile_broker(file: SubscriptionFile, streams: Streams, *, limits: Limits, 
     from twigcast.broker import Broker
 
     broker = Broker(lateness=streams.lateness, limits=limits, pause_after=0, **options)
-    problems: list[tuple[int, TwigcastError]] = []
-    for s, line in zip(file.subscriptions, file.lines, strict=True):
-        try:
-            broker.subscribe(
-                s.query,
-                id=s.id,
-                namespaces=s.namespaces,
-                default_namespace=s.default_namespace,
-                dialect=s.dialect,
-                allow_never=True,  # the command warns of them
-                # the option --result is for those that can have one
-                result="match" if is_correlation(s.query) else s.result,
-                deliver_empty=s.deliver_empty,
-                stream=s.stream,
-            )
-        except (QueryError, OptionError) as error:
-            problems.append((line, error))
-    if problems:
-        raise SubscriptionFileError(file.name, problems)
+
+    def subscribe(s: Subscription) -> None:
+        options = {field.name: getattr(s, field.name) for field in fields(s)}
+        if is_correlation(s.query):  # the option --result is for those that can have one
+            options["result"] = "match"
+        broker.subscribe(**options, allow_never=True)  # the command warns of them
+
+    check_each(file, subscribe)
     return broker
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,9 +44,9 @@ def dead() -> None:
 def _filters(command: F) -> F:
     kinds = click.Choice(["message", "delivery", "subscription"])
     command = click.option("--kind", type=kinds, help="Of this kind only.")(command)
-    command = click.option("--reason", metavar="CODE", help="Of this reason only.")(command)
-    command = click.option("--sink", metavar="NAME", help="Of this sink only.")(command)
-    return click.option("--stream", metavar="NAME", help="Of this stream only.")(command)
+    for name, metavar in (("reason", "CODE"), ("sink", "NAME"), ("stream", "NAME")):
+        command = click.option(f"--{name}", metavar=metavar, help=f"Of this {name} only.")(command)
+    return command
 
 
 @dead.command("list", epilog="\b\nExample:\n  twigcast dead list --stream orders --format jsonl")
@@ -114,12 +114,9 @@ def redrive(ids: tuple[int, ...], every: bool, config: Path, **filters: Any) -> 
         _check(found, settings)
         put = 0
         if found:
-            outbox = Outbox(settings.state.outbox)
-            try:
+            with closing(Outbox(settings.state.outbox)) as outbox:
                 for letter in reversed(found):
                     put += _put_back(letter, _letters(letters, config), outbox, settings, strict=not every)
-            finally:
-                outbox.close()
     click.echo(f"{put:,} put back")
 
 

@@ -6,6 +6,8 @@ import json
 import shutil
 import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,10 +144,6 @@ class Show(Screen):
         self._arrived = threading.Condition()
         self._failed: list[BaseException] = []
 
-    def __enter__(self) -> Show:
-        super().__enter__()
-        return self
-
     def on_start(self, run: Run) -> None:
         super().on_start(run)
         threading.Thread(target=self._perform, args=[run], daemon=True).start()
@@ -219,25 +217,17 @@ def _write_messages(inbox: Path, first: int, end: int, count: int, seed: int) ->
         fresh.rename(inbox / f"{feed.name}-{number:06d}.xml")
 
 
-def _cut(content: bytes) -> bytes:
-    return content[: len(content) * 2 // 3]
+def _insert(content: bytes, at: int, more: bytes) -> bytes:
+    return content[:at] + more + content[at:]
 
 
-def _mismatch(content: bytes) -> bytes:
-    return content[: content.rindex(b"</")] + b"</end>\n"
-
-
-def _bad_byte(content: bytes) -> bytes:
-    middle = content.index(b">", len(content) // 2) + 1
-    return content[:middle] + b"\xff" + content[middle:]
-
-
-def _bare_ampersand(content: bytes) -> bytes:
-    end = content.rindex(b"</")
-    return content[:end] + b"Marks & Spencer" + content[end:]
-
-
-DAMAGES = (_cut, _mismatch, _bad_byte, _bare_ampersand)
+# A message that ends too soon, a wrong end tag, a byte that is not UTF-8, and an ampersand as people write it.
+DAMAGES: tuple[Callable[[bytes], bytes], ...] = (
+    lambda content: content[: len(content) * 2 // 3],
+    lambda content: content[: content.rindex(b"</")] + b"</end>\n",
+    lambda content: _insert(content, content.index(b">", len(content) // 2) + 1, b"\xff"),
+    lambda content: _insert(content, content.rindex(b"</"), b"Marks & Spencer"),
+)
 
 
 def _subscribe(store: Store, listed: Path, count: int, seed: int) -> None:
@@ -265,36 +255,34 @@ def _subscribe(store: Store, listed: Path, count: int, seed: int) -> None:
 
 
 def _report(console: Console, show: Show, settings: Pipeline) -> None:
-    from rich.table import Table
-
     total = show.batches[-1].total
-    table = Table(title="Twigcast demo", show_header=False, title_justify="left")
+    busy = max(show.seconds, 1e-6)
+    table = _table("Twigcast demo", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    busy = max(show.seconds, 1e-6)
-    rows = {
-        "messages": f"{total.messages:,}",
-        "bytes": f"{total.bytes:,}",
-        "subscriptions": f"{show.batches[-1].subscriptions:,}",
-        "deliveries": f"{total.deliveries:,}",
-        "dead letters": f"{total.rejects:,}",
-        "throughput": f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s",
-        "time": f"{busy:.1f} s once Spark was up",
-    }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    console.print(table)
-    _changes(console, show, settings)
-    _examples(console, settings)
-    _letters(console, settings)
+    table.add_row("messages", f"{total.messages:,}")
+    table.add_row("bytes", f"{total.bytes:,}")
+    table.add_row("subscriptions", f"{show.batches[-1].subscriptions:,}")
+    table.add_row("deliveries", f"{total.deliveries:,}")
+    table.add_row("dead letters", f"{total.rejects:,}")
+    table.add_row("throughput", f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s")
+    table.add_row("time", f"{busy:.1f} s once Spark was up")
+    for one in (table, _changes(show, settings), _examples(settings), _letters(settings)):
+        if one.row_count:
+            console.print(one)
 
 
-def _changes(console: Console, show: Show, settings: Pipeline) -> None:
-    """The effect of adding and removing a subscription, as the table of deliveries has it."""
+def _table(title: str, *columns: str, **options: Any) -> Any:
+    from rich.table import Table
+
+    return Table(*columns, title=title, title_justify="left", **options)
+
+
+def _changes(show: Show, settings: Pipeline) -> Any:
+    """Return the effect of adding and removing a subscription, as the table of deliveries has it."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-    from rich.table import Table
 
     names = tuple(PEOPLE)
     counts = {name: [0] * len(PHASES) for name in names}
@@ -304,37 +292,32 @@ def _changes(console: Console, show: Show, settings: Pipeline) -> None:
             number = int(row["message"].rpartition("-")[2].partition(".")[0])
             phase = next(place for place, end in enumerate(show.ends) if number < end)
             counts[row["subscription"]][phase] += 1
-    title = "Deliveries while subscriptions change"
-    table = Table("", "version", *names, title=title, title_justify="left")
+    table = _table("Deliveries while subscriptions change", "", "version", *names)
     for place, words in enumerate(PHASES):
         table.add_row(words, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
-    console.print(table)
+    return table
 
 
-def _examples(console: Console, settings: Pipeline) -> None:
-    """One delivery of each kind, as it lies in the subscriber's folder."""
-    from rich.table import Table
+def _examples(settings: Pipeline) -> Any:
+    """Return one delivery of each kind, as it lies in the subscriber's folder."""
     from rich.text import Text
 
-    table = Table("subscription", "gets", "for example", title="What subscribers have", title_justify="left")
+    table = _table("What subscribers have", "subscription", "gets", "for example")
     for name, (subscriber, gets) in PEOPLE.items():
         folder: Path = settings.sinks["files"].path / subscriber  # type: ignore[union-attr]
         found = min(folder.rglob(f"{name}.*.xml"), default=None)
         if found is not None:
             text = " ".join(found.read_text(encoding="utf-8").split())
             table.add_row(name, gets, Text(text if len(text) <= SHOWN else f"{text[:SHOWN]}…"))
-    console.print(table)
+    return table
 
 
-def _letters(console: Console, settings: Pipeline) -> None:
-    from rich.table import Table
-
+def _letters(settings: Pipeline) -> Any:
+    """Return the first dead letters."""
     from twigcast.delivery.dead import DeadLetters
 
-    table = Table("message", "at", "reason", "text", title="Dead letters", title_justify="left")
-    letters = DeadLetters(settings.state.dead)
-    for letter in letters.letters()[:-6:-1]:
-        table.add_row(str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text)
-    letters.close()
-    if table.row_count:
-        console.print(table)
+    table = _table("Dead letters", "message", "at", "reason", "text")
+    with closing(DeadLetters(settings.state.dead)) as letters:
+        for letter in letters.letters()[:-6:-1]:
+            table.add_row(str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text)
+    return table

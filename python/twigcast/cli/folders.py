@@ -46,7 +46,7 @@ class Folders:
         """The configuration, for ``twigcast status`` and ``twigcast dead``."""
         return self.state / "pipeline.toml"
 
-    def configuration(self, *, lateness: float | None, limits: Mapping[str, int | None], **of_streams: Any) -> str:
+    def configuration(self, *, lateness: float | None, limits: Mapping[str, int], **of_streams: Any) -> str:
         """Return the configuration as TOML. ``of_streams`` are settings of each stream; None stands for the default."""
         stream = {"source": "directory", "namespaces": dict(self.namespaces), **of_streams}
         sections: dict[str, Mapping[str, Any]] = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from twigcast.cli.options import OneOf
+from twigcast.cli.options import OneOf, Parsed
 from twigcast.cli.progress import Progress
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.workload.documents import DocumentGenerator, Repeats
@@ -49,21 +49,16 @@ def _dtd(path: Path | None, name: str | None) -> Dtd:
     return vocabulary(name) if name is not None else read_dtd(path or "")
 
 
-class RepeatsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``3``, or for one element ``book=20`` or ``book=5..20``."""
+def _repeats(text: str) -> tuple[str | None, Repeats]:
+    parts = re.fullmatch(r"(?:([^=]+)=)?(?:(\d+)\.\.)?(\d+)", text)
+    if not parts or (parts[2] and (not parts[1] or int(parts[2]) > int(parts[3]))):
+        raise ValueError("must be of the form N, element=N or element=N..N")
+    most = int(parts[3])
+    return parts[1], (int(parts[2]), most) if parts[2] else most
 
-    name = "repeats"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str | None, Repeats]:
-        if isinstance(value, tuple):
-            return value
-        parts = re.fullmatch(r"(?:([^=]+)=)?(?:(\d+)\.\.)?(\d+)", str(value))
-        if not parts or (parts[2] and (not parts[1] or int(parts[2]) > int(parts[3]))):
-            self.fail(f"{value!r} is not of the form N, element=N or element=N..N", param, ctx)
-        most = int(parts[3])
-        return parts[1], (int(parts[2]), most) if parts[2] else most
+RepeatsType = Parsed("repeats", _repeats)
+"""``3``, or for one element ``book=20`` or ``book=5..20``."""
 
 
 @generate.command(
@@ -82,7 +77,7 @@ Examples:
 @click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most levels (DocDepth).")
 @click.option(
     "--max-repeats",
-    type=RepeatsType(),
+    type=RepeatsType,
     multiple=True,
     default=["3"],
     help="Most repeats of what a DTD marks with * or +; for one element: NAME=N or NAME=LEAST..MOST. May be repeated.",
@@ -95,32 +90,19 @@ Examples:
 def documents(
     dtd: Path | None,
     vocabulary: str | None,
-    root: str | None,
-    seed: int,
     count: int,
     out: Path | None,
-    depth: int,
     max_repeats: tuple[tuple[str | None, Repeats], ...],
-    max_value: int,
-    attributes: float,
-    max_elements: int,
+    **settings: Any,
 ) -> None:
     """Documents after IBM's XML Generator: valid, random, of bounded depth.
 
     On stdout each document takes one line.
     """
     common = [most for name, most in max_repeats if name is None]
-    generator = DocumentGenerator(
-        _dtd(dtd, vocabulary),
-        root=root,
-        depth=depth,
-        max_repeats=common[-1] if common and isinstance(common[-1], int) else 3,
-        repeats={name: repeats for name, repeats in max_repeats if name is not None},
-        max_value=max_value,
-        attributes=attributes,
-        max_elements=max_elements,
-        seed=seed,
-    )
+    settings["max_repeats"] = common[-1] if common else 3
+    settings["repeats"] = {name: repeats for name, repeats in max_repeats if name is not None}
+    generator = DocumentGenerator(_dtd(dtd, vocabulary), **settings)
     stdout = sys.stdout.buffer
     width = len(str(count))
     if out is not None:

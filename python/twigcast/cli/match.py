@@ -18,9 +18,9 @@ from twigcast.cli.options import (
     format_option,
     hidden_limit_options,
     invalid_option,
-    limits_from,
     namespace_options,
     result_option,
+    take_limits,
 )
 from twigcast.cli.output import Output, match_of, output_of
 from twigcast.cli.queries import read_file, warn_of_never
@@ -76,7 +76,7 @@ class MatchCommand(GroupedCommand):
 @result_option
 @click.option(
     "--chunk-above",
-    type=Size(),
+    type=Size,
     default=ABOVE,
     metavar="N",
     help=f"Files with more bytes, and compressed ones, are matched in parts (twigcast chunk).  [default: {ABOVE}]",
@@ -121,7 +121,7 @@ def match(
     messages = streams.names
     refuse_stdin_twice(subscriptions, *messages)
     check_options(engine, database=database, reference=references)
-    options: dict[str, Any] = {"namespaces": namespaces, "limits": limits_from(limits)}
+    options: dict[str, Any] = {"namespaces": namespaces, "limits": take_limits(limits)}
     if engine == "relational":
         if streams.are_asked_for or schema is not None:
             hint = "leave --stream, --time, --lateness and --schema out"

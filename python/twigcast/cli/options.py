@@ -32,46 +32,46 @@ class OneOf(click.Choice):  # type: ignore[type-arg,unused-ignore]
         return value
 
 
-class Namespace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``prefix=uri``, as a pair."""
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A value that a function reads from a text. What it refuses is a mistake of the user."""
 
-    name = "prefix=uri"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text; other values are defaults, and stay as they are."""
+        if not isinstance(value, str):
             return value
-        prefix, equals, uri = str(value).partition("=")
-        if not (prefix and equals and uri):
-            self.fail(f"{value!r} is not of the form prefix=uri", param, ctx)
         try:
-            check_namespaces({prefix: uri})
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(f"{error}, not {value!r}", param, ctx)
         except OptionError as error:
-            self.fail(f"{error.text}; {error.hint}", param, ctx)
-        return prefix, uri
+            self.fail(error.text + (f"; {error.hint}" if error.hint else ""), param, ctx)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A size in bytes, or a whole number, with K, M or G for powers of 1024."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return parse_size(value)
-        except ValueError as error:
-            self.fail(f"{error}, not {value!r}", param, ctx)
+def _namespace(text: str) -> tuple[str, str]:
+    prefix, equals, uri = text.partition("=")
+    if not (prefix and equals and uri):
+        raise ValueError("must be of the form prefix=uri")
+    check_namespaces({prefix: uri})
+    return prefix, uri
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A duration, in seconds."""
+def _schema(name: str) -> Schema:
+    from twigcast.schema import read_schema
 
-    name = "duration"
+    return read_schema(name)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return parse_duration(value) / SECOND
-        except ValueError as error:
-            self.fail(f"{error}, not {value!r}", param, ctx)
+
+Namespace = Parsed("prefix=uri", _namespace)
+Size = Parsed("number", parse_size)
+"""A size in bytes, or a whole number, with K, M or G for powers of 1024."""
+Duration = Parsed("duration", lambda text: parse_duration(text) / SECOND)
+"""A duration, in seconds."""
+SchemaFile = Parsed("file", _schema)
+"""A DTD or an XML Schema."""
 
 
 def namespace_options(command: F) -> F:
@@ -79,7 +79,7 @@ def namespace_options(command: F) -> F:
     return click.option(
         "--ns",
         "namespaces",
-        type=Namespace(),
+        type=Namespace,
         multiple=True,
         callback=lambda ctx, param, value: dict(value),
         help="A namespace prefix for the queries. May be repeated.",
@@ -108,24 +108,8 @@ def format_option(*formats: str) -> Callable[[F], F]:
     )
 
 
-class SchemaFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A DTD or an XML Schema."""
-
-    name = "file"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Schema:
-        from twigcast.schema import Schema, read_schema
-
-        if isinstance(value, Schema):
-            return value
-        try:
-            return read_schema(str(value))
-        except OptionError as error:
-            self.fail(error.text, param, ctx)
-
-
 def schema_option(help: str) -> Callable[[F], F]:
-    return click.option("--schema", type=SchemaFile(), metavar="FILE", help=help)
+    return click.option("--schema", type=SchemaFile, metavar="FILE", help=help)
 
 
 def invalid_option(command: F) -> F:
@@ -194,18 +178,22 @@ def limit_options(command: F, *, hidden: bool = False) -> F:
     for field in reversed(fields(Limits)):
         option = f"--{field.name.replace('_', '-')}"
         command = click.option(
-            option, type=Size(), metavar="N", hidden=hidden, help=f"{words[field.name]}.  [default: {field.default}]"
+            option, type=Size, metavar="N", hidden=hidden, help=f"{words[field.name]}.  [default: {field.default}]"
         )(command)
     return command
 
 
 def take_limits(options: dict[str, Any]) -> Limits:
     """Return the limits among the options of a command, and remove them there."""
-    return limits_from({field.name: options.pop(field.name) for field in fields(Limits)})
+    return Limits(**take_given_limits(options))
 
 
-def limits_from(values: dict[str, int | None]) -> Limits:
+def take_given_limits(options: dict[str, Any]) -> dict[str, int]:
+    """Return the limits that were given among the options of a command, by name, and remove all of them there."""
+    found = {field.name: options.pop(field.name) for field in fields(Limits)}
+    given = {name: value for name, value in found.items() if value is not None}
     try:
-        return Limits(**{name: value for name, value in values.items() if value is not None})
+        Limits(**given)
     except OptionError as error:
         raise click.UsageError(error.text) from error
+    return given

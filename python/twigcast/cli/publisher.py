@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -66,17 +67,9 @@ def add(id: str, stream: str, file: str, on_invalid: str, replace: bool, url: st
 def list_(format: str, url: str) -> None:
     """List the publishers; `show` has their schemas."""
     with opened(url) as store:
-        rows = [
-            {
-                "id": p.id,
-                "stream": p.stream,
-                "schema_kind": p.schema_kind,
-                "schema_bytes": len(p.schema.encode()),
-                "on_invalid": p.on_invalid,
-            }
-            for p in store.publishers()
-        ]
-    show(format, rows, ("id", "stream", "schema_kind", "schema_bytes", "on_invalid"), "publishers")
+        rows = [{**asdict(p), "schema_bytes": len(p.schema.encode())} for p in store.publishers()]
+    columns = ("id", "stream", "schema_kind", "schema_bytes", "on_invalid")
+    show(format, [{name: row[name] for name in columns} for row in rows], columns, "publishers")
 
 
 @publisher.command("show", epilog="\b\nExample:\n  twigcast publisher show shop > orders.xsd")

@@ -21,7 +21,7 @@ from twigcast.limits import Limits
 from twigcast.results import Match
 from twigcast.rows import error_of_row
 from twigcast.shown import in_columns
-from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError
+from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError, check_each
 
 if TYPE_CHECKING:
     from twigcast.relational.cost import Cost
@@ -216,20 +216,18 @@ def enter(
         engine.add_many(subscriptions, instead_of=instead_of or ())
     except (QueryError, OptionError):
         # only now is it worth going line by line: to tell all that is wrong, not only what came first
-        lines = {s.id: line for s, line in zip(file.subscriptions, file.lines, strict=True)}
+        new = {s.id for s in subscriptions}
         known = {id for _, id in engine.numbers()}.difference(instead_of or ())
-        problems: list[tuple[int, TwigcastError]] = []
-        for s in subscriptions:
-            try:
-                if s.id in known:
-                    text = f"there is a subscription {s.id!r} in the database already"
-                    raise OptionError("duplicate-id", text, hint="twigcast rules delete takes it out")
+
+        def check(s: Subscription) -> None:
+            if s.id in new & known:
+                text = f"there is a subscription {s.id!r} in the database already"
+                raise OptionError("duplicate-id", text, hint="twigcast rules delete takes it out")
+            if s.id in new:
                 engine.check(s)
-            except (QueryError, OptionError) as error:
-                problems.append((lines[s.id], error))
-        if not problems:
-            raise
-        raise SubscriptionFileError(file.name, problems) from None
+
+        check_each(file, check)
+        raise
 
 
 # -- explain
@@ -274,13 +272,13 @@ def explain_relational(
 
 
 def _predicate(row: Any) -> str:
-    constant = ""
-    if row.op == "in":
-        constant = f" ${row.value}"
-    elif row.op != "exists":
-        constant = f" {as_json(row.value) if row.op in ('=', '!=') else f'{row.number:g}'}"
+    constant = _constant(row)
+    if row.op in ("=", "!="):
+        constant = as_json(constant)
+    elif not isinstance(constant, str | None):
+        constant = f"{constant:g}"
     points = "".join(f" bp#{number}={step}" for number, step in row.points)
-    return f"{row.path} {row.op}{constant}" + (f"   {points.strip()}" if points else "")
+    return f"{row.path} {row.op}" + (f" {constant}" if constant is not None else "") + (f"  {points}" if points else "")
 
 
 def _sections(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
+from twigcast.cli.options import Parsed
 from twigcast.config import load
 from twigcast.units import parse_duration, parse_time, to_datetime
 
@@ -23,28 +24,24 @@ Exit status: 0, or 2 if it failed or deliveries still wait; the next run goes on
 """
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``2026-01-01T12:00:00Z``, ``2026-01-01``, or how long ago: ``2h``, ``3 days``."""
+def _moment(text: str) -> datetime:
+    time = parse_time(text)
+    if time is not None:
+        return to_datetime(time)
+    try:
+        return datetime.now(UTC) - timedelta(microseconds=parse_duration(text))
+    except ValueError:
+        raise ValueError("must be a time: 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago") from None
 
-    name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        time = parse_time(value)
-        if time is not None:
-            return to_datetime(time)
-        try:
-            return datetime.now(UTC) - timedelta(microseconds=parse_duration(value))
-        except ValueError:
-            text = f"{value!r} is not a time; write 2026-01-01T12:00:00Z, 2026-01-01, or 2h for two hours ago"
-            self.fail(text, param, ctx)
+Moment = Parsed("time", _moment)
+"""``2026-01-01T12:00:00Z``, ``2026-01-01``, or how long ago: ``2h``, ``3 days``."""
 
 
 @click.command(epilog=EPILOG)
 @config_argument
-@click.option("--since", required=True, type=Moment(), help="Messages of this time (UTC) and later.")
-@click.option("--until", type=Moment(), help="Messages before this time.")
+@click.option("--since", required=True, type=Moment, help="Messages of this time (UTC) and later.")
+@click.option("--until", type=Moment, help="Messages before this time.")
 @click.option("--stream", "streams", multiple=True, help="Of this stream only; may be repeated.")
 @click.option("--subscription", metavar="ID", help="For this subscription only.")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")

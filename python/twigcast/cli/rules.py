@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 
 import click
@@ -63,15 +64,12 @@ def load(
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
     file = read_filters(subscriptions)
-    engine = RelationalEngine(database, namespaces=namespaces, plan=plan)
-    try:
+    with closing(RelationalEngine(database, namespaces=namespaces, plan=plan)) as engine:
         register(engine, references)
         with working(f"loading {len(file.subscriptions):,} subscriptions"):
             enter(engine, file, file.subscriptions)
         warn_of_never(file, namespaces)
         click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
-    finally:
-        engine.close()
 
 
 @rules.command("list")
@@ -79,12 +77,9 @@ def load(
 @format_option("jsonl", "table")
 def list_(database: str, format: str) -> None:
     """List the subscriptions, in the order in which they came."""
-    engine = _open(database)
-    try:
+    with closing(_open(database)) as engine:
         rows = (as_object(asdict(s)) for s in engine.subscriptions())
         show(format, rows, ("id", "query", "namespaces", "default_namespace", "dialect"), "subscriptions")
-    finally:
-        engine.close()
 
 
 @rules.command()
@@ -92,13 +87,10 @@ def list_(database: str, format: str) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def delete(database: str, ids: tuple[str, ...]) -> None:
     """Delete subscriptions: all that are named, or none if one is not there."""
-    engine = _open(database)
-    try:
+    with closing(_open(database)) as engine:
         known = {str(id): id for _, id in engine.numbers()}
         engine.remove_many([known.get(id, id) for id in dict.fromkeys(ids)])
         click.echo(f"{len(set(ids)):,} subscriptions deleted, {len(engine):,} left")
-    finally:
-        engine.close()
 
 
 @rules.command()
@@ -106,9 +98,6 @@ def delete(database: str, ids: tuple[str, ...]) -> None:
 @format_option("jsonl", "table")
 def gc(database: str, format: str) -> None:
     """Delete paths and other entries that no subscription uses any more, and list how many there were."""
-    engine = _open(database)
-    try:
+    with closing(_open(database)) as engine:
         rows = [{"table": table, "deleted": count} for table, count in engine.gc().items()]
         show(format, rows, ("table", "deleted"), "tables")
-    finally:
-        engine.close()

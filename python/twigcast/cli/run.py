@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
-from twigcast.cli.options import Duration, limit_options, limits_from, namespace_options
+from twigcast.cli.options import Duration, Parsed, limit_options, namespace_options, take_given_limits
 from twigcast.cli.queries import read_file
 from twigcast.cli.signals import KILLED, Signals
 from twigcast.errors import TwigcastError
@@ -42,22 +42,19 @@ Spark starts, or a second time, the status is 130 or 143. The next run goes on t
 """
 
 
-class Inbox(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A folder, with the name of its stream before it, or without."""
+def _inbox(text: str) -> tuple[str, Path]:
+    from twigcast.cli.folders import INBOX
 
-    name = "[name=]folder"
+    name, equals, folder = text.partition("=")
+    if not equals or "/" in name or Path(text).is_dir():
+        return INBOX, Path(text)
+    if not name or not folder:
+        raise ValueError("must be FOLDER or NAME=FOLDER")
+    return name, Path(folder)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
-        from twigcast.cli.folders import INBOX
 
-        if isinstance(value, tuple):
-            return value
-        name, equals, folder = str(value).partition("=")
-        if not equals or "/" in name or Path(value).is_dir():
-            return INBOX, Path(value)
-        if not name or not folder:
-            self.fail(f"{value!r} is neither FOLDER nor NAME=FOLDER", param, ctx)
-        return name, Path(folder)
+Inbox = Parsed("[name=]folder", _inbox)
+"""A folder, with the name of its stream before it, or without."""
 
 
 @click.command(epilog=EPILOG, short_help="Run a pipeline, or the messages of a folder, on Spark.")
@@ -65,7 +62,7 @@ class Inbox(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option(
     "--inbox",
     "inboxes",
-    type=Inbox(),
+    type=Inbox,
     multiple=True,
     metavar="[NAME=]DIR",
     help="Folder of messages, one per file; several times, each with the name of its stream.",
@@ -74,10 +71,12 @@ class Inbox(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("-s", "--subscriptions", metavar="FILE", help="A .txt or .jsonl file; - for stdin.")
 @click.option("--time", metavar="PATH", help="Where a message of an inbox tells its time.  [default: its arrival]")
 @click.option(
-    "--lateness", type=Duration(), metavar="TIME", help="Correlations leave out messages that are late by more."
+    "--lateness", type=Duration, metavar="TIME", help="Correlations leave out messages that are late by more."
 )
 @click.option("--once", is_flag=True, help="End when the messages that are there now are done.")
-@click.option("--trigger", type=Duration(), help="How often to look for new messages.  [default: 2s, or the file's]")
+@click.option(
+    "--trigger", "interval", type=Duration, help="How often to look for new messages.  [default: 2s, or the file's]"
+)
 @click.option("--max-files", type=click.IntRange(min=1), help="Most messages per micro-batch.  [default: 5000]")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores to use.  [default: all]")
 @click.option("--master", help="Spark's master: spark://…, yarn, k8s://…  [default: local, or the file's]")
@@ -102,14 +101,7 @@ def run(
     lateness: float | None,
     max_files: int | None,
     namespaces: dict[str, str],
-    once: bool,
-    trigger: float | None,
-    cores: int | None,
-    master: str | None,
-    shards: int | None,
-    log_format: str,
-    ui: bool,
-    **limits: int | None,
+    **settings: Any,
 ) -> None:
     """Run the pipeline of the configuration FILE: see docs/configuration.md, and `twigcast init` for one to start from.
 
@@ -120,17 +112,9 @@ def run(
     below is one message; also .gz. Names that start with '.' or '_' or end in '.tmp' are left alone: write under such a
     name and rename when the file is complete. With the same OUTBOX the next run goes on where this one ended.
     """
-    run = partial(
-        run_pipeline,
-        once=once,
-        interval=trigger,
-        cores=cores,
-        master=master,
-        shards=shards,
-        ui=ui,
-        log_format=log_format,
-    )
-    own = (inboxes, outbox, subscriptions, time, lateness, max_files, namespaces, *limits.values())
+    limits = take_given_limits(settings)
+    run: Callable[..., Run] = partial(run_pipeline, **settings)
+    own = (inboxes, outbox, subscriptions, time, lateness, max_files, namespaces, limits)
     of_folder = any(value not in (None, (), {}) for value in own)
     if config is None and not of_folder and DEFAULT_CONFIG.is_file():
         config = DEFAULT_CONFIG
@@ -146,7 +130,6 @@ def run(
         raise click.UsageError(f"there is no {DEFAULT_CONFIG}; give a configuration, or --inbox, --outbox and -s")
     if len(dict(inboxes)) < len(inboxes):
         raise click.UsageError("name each of several streams: --inbox S=DIR --inbox T=DIR")
-    limits_from(limits)
     from twigcast.cli.folders import Folders
 
     folders = Folders(dict(inboxes), outbox, read_file(subscriptions), namespaces)

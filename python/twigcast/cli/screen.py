@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -33,21 +33,25 @@ log = logging.getLogger("twigcast")
 class Onlooker:
     """Looks at a run twice a second, from a thread of its own: failures come between micro-batches, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, handler: logging.Handler) -> None:
+        """Take what shows the log meanwhile."""
         self.last: dict[str, Any] | None = None
         """The status of the run when it ended."""
+        self._handler = handler
         self._run: Run | None = None
         self._looking = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="twigcast-screen", daemon=True)
 
-    def __enter__(self) -> Onlooker:
+    def __enter__(self) -> Self:
+        log.addHandler(self._handler)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        log.removeHandler(self._handler)
 
     def watch(self) -> Watch:
         """Return the calls for a run."""
@@ -93,15 +97,13 @@ class Screen(Onlooker):
     """Progress for people: a live line on a terminal, a plain line now and then elsewhere."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__()
         from rich.logging import RichHandler
         from rich.status import Status
 
         self._live = console.is_terminal
         self._status = Status("", console=console)
-        self._handler: logging.Handler = (
-            RichHandler(console=console, show_path=False, show_level=False) if self._live else logging.StreamHandler()
-        )
+        rich = RichHandler(console=console, show_path=False, show_level=False)
+        super().__init__(rich if self._live else logging.StreamHandler())
         self._stage: str | None = None
         self._since = time.monotonic()
         self._printed = 0.0
@@ -109,16 +111,13 @@ class Screen(Onlooker):
         self._before = (0, time.monotonic())
         self._rate = 0.0
 
-    def __enter__(self) -> Screen:
-        log.addHandler(self._handler)
+    def __enter__(self) -> Self:
         if self._live:
             self._status.start()
-        super().__enter__()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        log.removeHandler(self._handler)
         if self._live:
             self._status.stop()
 
@@ -158,19 +157,12 @@ class JsonLines(Onlooker):
     """Every event as a line of JSON on the standard error output."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._handler = _Handler(self)
+        super().__init__(_Handler(self))
         self._failures: dict[str, Any] | None = None
 
-    def __enter__(self) -> JsonLines:
-        log.addHandler(self._handler)
+    def __enter__(self) -> Self:
         log.setLevel(logging.INFO)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        super().__exit__()
-        log.removeHandler(self._handler)
+        return super().__enter__()
 
     def say(self, text: str) -> None:
         self.line("info", text)

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,8 @@ def gather(state: StateSettings) -> dict[str, Any]:
         return found
     found["running"] = found["running"] and time.time() - found["written"] < STALE and _is_alive(found)
     if state.dead.exists():
-        letters = DeadLetters(state.dead)
-        found["dead_letters"] = dead_letters(letters.counts())
-        letters.close()
+        with closing(DeadLetters(state.dead)) as letters:
+            found["dead_letters"] = dead_letters(letters.counts())
     return found
 
 

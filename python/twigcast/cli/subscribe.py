@@ -14,10 +14,10 @@ from twigcast.cli.options import OneOf, format_option, namespace_options, schema
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
 from twigcast.correlate.streams import inadmissible
-from twigcast.correlation import Correlation
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
 from twigcast.hints import suggest
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import ambiguity, described
 from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.results import RESULTS
@@ -61,20 +61,15 @@ Examples:
 def subscribe(
     query: str,
     id: str | None,
-    subscriber: str | None,
-    kind: str | None,
     namespaces: dict[str, str],
     default_namespace: str | None,
-    dialect: str,
-    result: str,
     schema: Schema | None,
-    stream: str | None,
     max_delay: str | None,
-    deliver_empty: bool,
     paused: bool,
     replace: bool,
     allow_never: bool,
     url: str,
+    **options: Any,
 ) -> None:
     """Store QUERY as a subscription, and print its id.
 
@@ -83,38 +78,28 @@ def subscribe(
     """
     if replace and id is None:
         raise click.UsageError("--replace goes with --id")
-    options: dict[str, Any] = {
-        "subscriber": subscriber,
-        "kind": kind,
-        "namespaces": namespaces or None,
-        "default_namespace": default_namespace,
-        "dialect": dialect,
-        "result": result,
-        "stream": stream,
-        "max_delay": None if max_delay is None else delay(max_delay),
-        "deliver_empty": deliver_empty,
-        "state": "paused" if paused else "active",
-    }
+    scope: dict[str, Any] = {"namespaces": namespaces or None, "default_namespace": default_namespace}
+    options |= {**scope, "allow_never": allow_never, "state": "paused" if paused else "active"}
+    options["max_delay"] = None if max_delay is None else delay(max_delay)
     try:
         if schema is not None and not allow_never:
-            scope: dict[str, Any] = {"namespaces": namespaces, "default_namespace": default_namespace}
-            check(schema, query, **scope, dialect=dialect)
-        streams = [] if stream is None else [stream]
+            check(schema, query, **scope, dialect=options["dialect"])
+        streams = [] if options["stream"] is None else [options["stream"]]
         if is_correlation(query):
             parsed = parse_correlation(query, namespaces, default_namespace)
             _refuse_source_stream(parsed)
             streams = [name for name in parsed.streams if name]
         with opened(url, create=not replace) as store:
             if replace and id is not None:
-                record = store.replace(id, query, allow_never=allow_never, **options)
+                record = store.replace(id, query, **options)
             else:
-                record = store.subscribe(query, id=id, allow_never=allow_never, **options)
+                record = store.subscribe(query, id=id, **options)
             _warn_of_streams(streams, store)
     except QueryError as error:
         raise say_refused(error) from None
     if sys.stderr.isatty():
         click.echo(f"stored as {described(query)}", err=True)
-    note = ambiguity(query) if kind is None else None
+    note = ambiguity(query) if options["kind"] is None else None
     if note is not None:
         click.echo(f"note: this text is {described(query)}: {note}", err=True)
     click.echo(record.id)
@@ -206,13 +191,8 @@ def subscriptions(
 
 
 def _cells(record: SubscriptionRecord) -> dict[str, Any]:
-    plain = {"id", "subscriber", "kind", "query", "state", "reason"}
-    options = {key: value for key, value in record.to_json().items() if key not in plain}
-    return {
-        "id": record.id,
-        "subscriber": record.subscriber,
-        "kind": record.kind,
-        "query": record.query,
-        "state": record.state if record.reason is None else f"{record.state}: {record.reason}",
-        "options": options or None,
-    }
+    row = record.to_json()
+    options = {key: row.pop(key) for key in list(row) if key not in COLUMNS}
+    if options.pop("reason", None) is not None:
+        row["state"] = f"{record.state}: {record.reason}"
+    return {"kind": record.kind, "state": record.state, **row, "options": options or None}

@@ -45,20 +45,12 @@ def _target_options(command: Any) -> Any:
 @click.option("--name", default="", help="For people.")
 @_target_options
 @store_option
-def add(
-    id: str,
-    name: str,
-    webhook: str | None,
-    secret_file: str | None,
-    secret_from: str | None,
-    topic: str | None,
-    url: str,
-) -> None:
+def add(id: str, name: str, url: str, **options: str | None) -> None:
     """Add a subscriber.
 
     ID is up to 128 letters, digits and . _ @ + -; it becomes the name of a folder, or part of a topic's.
     """
-    targets = _targets(webhook, secret_file, secret_from, topic)
+    targets = _targets(**options)
     with opened(url, create=True) as store:
         store.add_subscriber(id, name=name, targets=targets, references=True)
 
@@ -67,11 +59,9 @@ def add(
 @click.argument("id")
 @_target_options
 @store_option
-def set_(
-    id: str, webhook: str | None, secret_file: str | None, secret_from: str | None, topic: str | None, url: str
-) -> None:
+def set_(id: str, url: str, **options: str | None) -> None:
     """Set where a subscriber receives, in the place of what was set before."""
-    targets = _targets(webhook, secret_file, secret_from, topic)
+    targets = _targets(**options)
     with opened(url) as store:
         store.set_targets(id, targets, references=True)
 

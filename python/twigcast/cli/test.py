@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from twigcast.cli.inputs import as_json, expand, printable, read, readable, refuse_stdin_twice
-from twigcast.cli.options import OneOf, limit_options, limits_from, namespace_options, schema_option
+from twigcast.cli.options import OneOf, limit_options, namespace_options, schema_option, take_limits
 from twigcast.cli.output import Report
-from twigcast.cli.transforms import TransformProbe
-from twigcast.engine import DIALECTS
+from twigcast.engine import DIALECTS, Engine, Failure
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.lang.flwr import is_transform
+from twigcast.ir.transform import Transform
+from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
+from twigcast.shares import REASONS
 from twigcast.whynot import Probe
 
 EPILOG = """\b
@@ -50,7 +51,7 @@ def test(
     dialect: str,
     schema: Schema | None,
     namespaces: dict[str, str],
-    **limits: int | None,
+    **limits: Any,
 ) -> None:
     """Tell for each MESSAGE whether QUERY matches it.
 
@@ -60,7 +61,7 @@ def test(
     """
     refuse_stdin_twice(*messages)
     _refuse_swapped(query, messages)
-    ask = _asking(query, namespaces, dialect, limits_from(limits))
+    ask = _asking(query, namespaces, dialect, take_limits(limits))
     never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
     if never is not None:
         click.echo(f"warning: {never}", err=True)
@@ -113,3 +114,33 @@ def _asking(
         return verdict.matches, verdict.as_dict(), str(verdict)
 
     return ask
+
+
+class TransformProbe:
+    """Tells what a transform makes of a message, or why nothing."""
+
+    def __init__(self, query: str, *, namespaces: Mapping[str, str], limits: Limits | None) -> None:
+        self._engine = Engine(namespaces=namespaces, limits=limits)
+        self._engine.add(query)
+        self._why = Probe(_as_filter(parse_transform(query, namespaces)), limits=limits)
+
+    def test(self, xml: bytes) -> tuple[bool, dict[str, Any], str]:
+        """Whether something is made, and that for machines and for people."""
+        failures: list[Failure] = []
+        found = self._engine.select(xml, failures=failures)
+        for failure in failures:
+            raise failure.error
+        if not found:
+            verdict = self._why.test(xml)
+            return False, verdict.as_dict(), str(verdict)
+        payload, reason = found[0].payload, found[0].reason
+        if payload is None:
+            why = REASONS.get(reason or "", "what it makes is longer than the limit")
+            return True, {"match": True, "complete": False, "reason": reason}, f"matches, but {why}"
+        return True, {"match": True, "payload": payload.decode()}, f"makes\n{payload.decode()}"
+
+
+def _as_filter(transform: Transform) -> str:
+    """Return the filter that holds for the messages that the transform makes something of."""
+    where = "" if transform.where is None else f"[{transform.where.text}]"
+    return transform.binding.text + where

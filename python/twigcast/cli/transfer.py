@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
@@ -41,35 +40,19 @@ Exit status: 0 all are stored, 1 some were left out because they never match, 2 
 @allow_never_option
 @store_option
 @click.pass_context
-def import_(
-    ctx: click.Context, /, file: str, replace: bool, add_subscribers: bool, allow_never: bool, url: str
-) -> None:
+def import_(ctx: click.Context, /, file: str, url: str, **options: bool) -> None:
     """Store the subscriptions of FILE, - for stdin: all of them or, if one cannot be accepted, none.
 
     Subscriptions that no message can match are listed and left out; the others are stored.
     """
-    from twigcast.store import Imported, import_jsonl
+    from twigcast.store import import_jsonl
 
     progress = Progress(None, "lines")
 
-    def take_in(lines: BinaryIO) -> Imported:
-        with opened(url, create=True) as store:
-            return import_jsonl(
-                store,
-                lines,
-                name=file,
-                replace=replace,
-                add_subscribers=add_subscribers,
-                allow_never=allow_never,
-                on_progress=lambda lines: progress.advance(lines - progress.done),
-            )
-
     try:
-        if file == "-":
-            done = take_in(sys.stdin.buffer)
-        else:
-            with Path(file).open("rb") as lines:
-                done = take_in(lines)
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as lines, opened(url, create=True) as store:
+            on_progress = lambda lines: progress.advance(lines - progress.done)  # noqa: E731
+            done = import_jsonl(store, lines, name=file, on_progress=on_progress, **options)
     except OSError as error:
         raise OptionError("unreadable", f"{file}: {error.strerror}") from error
     progress.clear()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from twigcast import _kernel
 from twigcast.cli.inputs import Message, Unreadable, as_json, expand, printable, read, refuse_stdin_twice
-from twigcast.cli.options import format_option, limit_options, limits_from
+from twigcast.cli.options import format_option, limit_options, take_limits
 from twigcast.cli.progress import Progress
 
 EPILOG = """\b
@@ -24,14 +26,14 @@ Exit status: 0 all are well-formed, 2 some are not or cannot be read.
 @format_option("jsonl", "table")
 @limit_options
 @click.pass_context
-def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **limits: int | None) -> None:
+def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **limits: Any) -> None:
     """Check that each MESSAGE is well-formed XML 1.0 with namespaces, within the limits.
 
     A MESSAGE is a file, a folder (every file in it and below, sorted by name, hidden ones left out), or - for stdin.
     Nothing outside a message is opened: no DTD, no entity.
     """
     refuse_stdin_twice(*messages)
-    bounds = limits_from(limits).of_kernel()
+    bounds = take_limits(limits).of_kernel()
     names = list(expand(messages))
     progress = Progress(len(names))
     bad = 0

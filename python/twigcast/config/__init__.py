@@ -137,12 +137,9 @@ def _read(path: Path) -> tuple[str, str, Path]:
     try:
         text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
     except OSError as error:
-        hint = (
-            "-c FILE names the configuration; twigcast init writes one"
-            if isinstance(error, FileNotFoundError)
-            else None
-        )
-        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint) from error
+        hint = "-c FILE names the configuration; twigcast init writes one"
+        is_missing = isinstance(error, FileNotFoundError)
+        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint if is_missing else None) from error
     except UnicodeDecodeError as error:
         raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None
     return text, str(path), path.absolute().parent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from twigcast.config.sinks import AnySink, DirectorySink, ParquetSink
 from twigcast.config.streams import AnyStream, Directory, Table
@@ -30,8 +30,6 @@ from twigcast.limits import Limits
 from twigcast.pausing import AFTER, WITHIN, PauseRule
 from twigcast.store.database import HISTORY
 from twigcast.store.urls import check_url, resolve, sqlite_file
-
-_LIMITS = Limits()
 
 
 class StoreSettings(Section):
@@ -98,22 +96,13 @@ class TriggerSettings(Section):
         return self
 
 
-class LimitSettings(Section):
-    """``[limits]``: bounds on what one message may cost, as ``twigcast.Limits``."""
+_SIZES: dict[str, Any] = {name: (Size, value) for name, value in Limits().as_dict().items()}
+_Limits = create_model("_Limits", __base__=Section, **_SIZES)
+"""A size for each of the limits."""
 
-    max_bytes: Size = _LIMITS.max_bytes
-    max_depth: Size = _LIMITS.max_depth
-    max_attributes: Size = _LIMITS.max_attributes
-    max_name: Size = _LIMITS.max_name
-    max_expansion: Size = _LIMITS.max_expansion
-    max_amplification: Size = _LIMITS.max_amplification
-    max_entity_depth: Size = _LIMITS.max_entity_depth
-    max_result_nodes: Size = _LIMITS.max_result_nodes
-    max_result_bytes: Size = _LIMITS.max_result_bytes
-    max_message_results: Size = _LIMITS.max_message_results
-    max_message_result_bytes: Size = _LIMITS.max_message_result_bytes
-    max_query_steps: Size = _LIMITS.max_query_steps
-    max_query_bytes: Size = _LIMITS.max_query_bytes
+
+class LimitSettings(_Limits):  # type: ignore[misc,valid-type]
+    """``[limits]``: bounds on what one message may cost, as ``twigcast.Limits``."""
 
     @model_validator(mode="after")
     def _in_range(self) -> LimitSettings:

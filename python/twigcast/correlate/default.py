@@ -14,13 +14,14 @@ from weakref import WeakValueDictionary
 from twigcast import _kernel
 from twigcast.arrow import pa, pc
 from twigcast.columns import raise_if
-from twigcast.constructor import Element
 from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
 from twigcast.correlate.output import pieces
-from twigcast.correlation import FOLLOWED, Block, Correlation, Ref
 from twigcast.errors import MessageError, QueryError
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link, Ref
+from twigcast.ir.pattern import Twig
+from twigcast.ir.transform import Element
+from twigcast.ir.visit import replace
 from twigcast.limits import Limits
-from twigcast.pattern import Twig
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 
@@ -76,10 +77,16 @@ class Seen(NamedTuple):
 class BlockShape:
     """Blocks that differ in their constants alone; ``sample`` is one of them, with its branches in a fixed order."""
 
-    __slots__ = ("__weakref__", "code", "columns", "sample", "stream")
+    __slots__ = ("__weakref__", "code", "columns", "kernel", "sample", "stream")
 
-    def __init__(self, sample: Block, stream: int, columns: list[int], code: Encoded) -> None:
-        self.sample, self.stream, self.columns, self.code = sample, stream, columns, code
+    def __init__(self, sample: Block, stream: int, columns: list[int], code: Encoded, kernel: _kernel.Engine) -> None:
+        self.sample, self.stream, self.columns = sample, stream, columns
+        self.enter(code, kernel)
+
+    def enter(self, code: Encoded, kernel: _kernel.Engine) -> None:
+        """Take the place in an engine where the block has this code."""
+        self.code = code
+        self.kernel = kernel.block_shape(self.stream, code.program, code.paths, self.sample.parents, self.columns)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -137,7 +144,7 @@ class Blocks:
             code = encoded(ordered, self._codes.__getitem__)
             stream = self._stream(ordered.stream)
             columns = [self._columns.setdefault((stream, path), len(self._columns)) for path in paths_of(ordered)]
-            shape = BlockShape(ordered, stream, columns, code)
+            shape = BlockShape(ordered, stream, columns, code, self.kernel)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             shape = self._shapes.setdefault(shape.key, shape)
@@ -147,23 +154,20 @@ class Blocks:
             self._known[block] = shape, code.constants, places
             return self._known[block]
 
-    def add(self, shape: BlockShape, constants: Constants, window: _kernel.Correlator) -> int:
+    def add(self, shape: BlockShape, constants: Constants) -> int:
         """Return the number of a block."""
         number = self._numbers.get((shape, constants))
         if number is None:
             with self._lock:
                 number = self._next
                 self._put(number, shape, constants, self.kernel)
-                window.add_block(number, shape.sample.parents, shape.columns)
                 self._next += 1
                 self._numbers[shape, constants], self._written[number] = number, (shape, constants)
                 self.version += 1
         return number
 
     def _put(self, number: int, shape: BlockShape, constants: Constants, kernel: _kernel.Engine) -> None:
-        code, parents = shape.code, shape.sample.parents
-        keys = self._keys[shape, constants] if self._portable else None
-        kernel.add_block(number, shape.stream, code.program, list(constants), code.paths, parents, shape.columns, keys)
+        kernel.add_block(number, shape.kernel, constants, self._keys.get((shape, constants)))
 
     def _enter(self, kernel: _kernel.Engine) -> None:
         """Put all blocks into a kernel that takes the place of the engine's."""
@@ -171,23 +175,21 @@ class Blocks:
         shapes = list(self._shapes.values())
         self._shapes.clear()
         for shape in shapes:
-            shape.code = encoded(shape.sample, self._codes.__getitem__)
+            shape.enter(encoded(shape.sample, self._codes.__getitem__), kernel)
             self._shapes[shape.key] = shape
         for number, (shape, constants) in self._written.items():
             self._put(number, shape, constants, kernel)
         kernel.join_on(sorted(self._joined))
 
-    def join_on(self, columns: Iterable[int]) -> None:
+    def join_on(self, columns: frozenset[int]) -> None:
         """Have the values of columns compared from now on."""
-        new = [column for column in columns if column not in self._joined]
-        if new:
+        if not columns <= self._joined:
             with self._lock:
-                self._joined.update(new)
-                self.kernel.join_on(new)
+                self.kernel.join_on(sorted(columns - self._joined))
+                self._joined |= columns
                 self.version += 1
 
-    def remove(self, number: int, window: _kernel.Correlator) -> None:
-        window.remove_block(number)
+    def remove(self, number: int) -> None:
         with self._lock:
             self.kernel.remove_block(number)
             del self._numbers[self._written.pop(number)]
@@ -217,27 +219,29 @@ class CorrelationShape:
     sample: Correlation = field(compare=False)
     """One of them."""
     blocks: tuple[BlockShape, ...]
-    ends: tuple[int, ...]
-    """By block where its constants end."""
-    joined: tuple[int, ...]
+    constants: tuple[slice, ...]
+    """By block which of the constants it has."""
+    joined: frozenset[int]
     """Columns that are compared."""
-    followed: tuple[bool, ...]
-    windows: tuple[int | None, ...]
+    links: tuple[Link, ...]
     compared: tuple[tuple[tuple[int, int], str, tuple[int, int]], ...]
     shown: tuple[tuple[int, int], ...]
-    pieces: tuple[bytes | tuple[int, int], ...] | None
     select: Element | None
     publish: str | None
+    kernel: _kernel.CorrelationShape = field(compare=False)
     possible: bool = field(compare=False)
     """Messages can match, whatever the constants are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A correlation as the kernel takes it."""
 
     shape: CorrelationShape
-    constants: list[str | float]
+    constants: tuple[str | float, ...]
+
+    def with_constants(self, constants: Iterable[str | float]) -> Prepared:
+        """Return the correlation of the same shape with other constants."""
+        return Prepared(self.shape, tuple(constants))
 
 
 class Default:
@@ -271,40 +275,46 @@ class Default:
         def place(ref: Ref) -> tuple[int, int]:
             return ref.block, found[ref.block][2][ref.variable]
 
-        compared = sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates})
-        joined = [end for left, _, right in compared for end in (left, right)]
+        blocks = tuple([shape for shape, _, _ in found])
+        compared = tuple(sorted({(place(one.left), one.op, place(one.right)) for one in correlation.predicates}))
+        shown = tuple([place(ref) for ref in correlation.shown])
+        ends = list(accumulate((len(constants) for _, constants, _ in found), initial=0))
         shape = CorrelationShape(
             correlation,
-            tuple([shape for shape, _, _ in found]),
-            tuple(accumulate(len(constants) for _, constants, _ in found)),
-            tuple(sorted({found[block][0].columns[variable] for block, variable in joined})),
-            tuple([link.kind == FOLLOWED for link in correlation.links]),
-            tuple([link.window for link in correlation.links]),
-            tuple(compared),
-            tuple([place(ref) for ref in correlation.shown]),
-            _pieces(correlation),
+            blocks,
+            tuple(map(slice, ends, ends[1:])),
+            frozenset(blocks[block].columns[at] for left, _, right in compared for block, at in (left, right)),
+            tuple([replace(link, predicates=()) for link in correlation.links]),
+            compared,
+            shown,
             correlation.select,
             correlation.publish,
+            _kernel.CorrelationShape(
+                [block.kernel for block in blocks],
+                [link.kind == FOLLOWED for link in correlation.links],
+                [link.window for link in correlation.links],
+                compared,
+                shown,
+                _pieces(correlation),
+            ),
             possible,
         )
-        return Prepared(shape, [constant for _, constants, _ in found for constant in constants])
+        return Prepared(shape, tuple([constant for _, constants, _ in found for constant in constants]))
 
     def enter(self, number: int, one: Prepared) -> None:
         """Add a correlation that has been prepared."""
-        shape = one.shape
-        blocks, start = [], 0
-        for block, end in zip(shape.blocks, shape.ends, strict=True):
-            blocks.append(self.blocks.add(block, tuple(one.constants[start:end]), self.kernel))
-            start = end
+        shape, constants = one
+        add = self.blocks.add
+        blocks = [add(block, constants[own]) for block, own in zip(shape.blocks, shape.constants, strict=True)]
         self.blocks.join_on(shape.joined)
-        self.kernel.subscribe(number, blocks, shape.followed, shape.windows, shape.compared, shape.shown, shape.pieces)
+        self.kernel.subscribe(number, shape.kernel, blocks)
 
     def add(self, number: int, correlation: Correlation) -> None:
         self.enter(number, self.prepare(correlation))
 
     def remove(self, number: int) -> None:
         for block in self.kernel.unsubscribe(number):
-            self.blocks.remove(block, self.kernel)
+            self.blocks.remove(block)
 
     def push(
         self, stream: str, derived: bool, time: int, label: bytes, xml: bytes, seen: Seen | None = None

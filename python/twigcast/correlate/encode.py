@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from twigcast.correlation import Block, Correlation
+from twigcast.ir.correlation import Block, Correlation
+from twigcast.ir.pattern import And, Exists, Node, Or, Step, Twig
+from twigcast.ir.visit import replace
 from twigcast.literals import LITERAL
-from twigcast.pattern import And, Exists, Node, Or, Step, Twig
 from twigcast.plan.encode import encode
 from twigcast.plan.slots import slotted
 
@@ -27,7 +28,7 @@ def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
     texts = [("", "")] * len(block.variables)
     for at in reversed(range(len(block.variables))):
         branches = sorted(texts[child] for child in block.children(at))
-        text = f"{_twig(block, at)}({','.join(text for _, text in branches)})"
+        text = f"{twig_of(block, at)}({','.join(text for _, text in branches)})"
         texts[at] = LITERAL.sub("?", text), text
     order: list[int] = []
     pending = [0]
@@ -44,14 +45,14 @@ def in_order(block: Block) -> tuple[Block, tuple[int, ...]]:
 
 def text_of(block: Block) -> str:
     """Return a text that tells blocks in order apart, in every process alike: not by the names of their variables."""
-    return repr((block.stream, [(one.parent, _twig(block, at)) for at, one in enumerate(block.variables)]))
+    return repr((block.stream, [(one.parent, twig_of(block, at)) for at, one in enumerate(block.variables)]))
 
 
 def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
     """Raises NotEncodable where the kernel has no word for a step."""
     whole = [Twig()] * len(block.variables)
     for at in reversed(range(len(block.variables))):
-        whole[at] = _with(_twig(block, at), [Exists(whole[child]) for child in block.children(at)])
+        whole[at] = _with(twig_of(block, at), [Exists(whole[child]) for child in block.children(at)])
     root, *others = whole
     # The document has no step to hang conditions on.
     conditions = () if root.nodes else tuple(Exists(whole[child]) for child in block.children(0))
@@ -62,15 +63,16 @@ def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
 
 def condition(correlation: Correlation) -> And:
     """Return a predicate with all of the blocks that has constants."""
-    return And(tuple(Exists(_twig(block, at)) for block in correlation.blocks for at in range(len(block.variables))))
+    return And(tuple(Exists(twig_of(block, at)) for block in correlation.blocks for at in range(len(block.variables))))
 
 
 def paths_of(block: Block) -> list[Twig]:
     """Return the paths from the document to the variables of a block, without what else is asked of these."""
-    return [_from_document(block, at) for at in range(len(block.variables))]
+    return [path_of(block, at) for at in range(len(block.variables))]
 
 
-def _twig(block: Block, at: int) -> Twig:
+def twig_of(block: Block, at: int) -> Twig:
+    """Return the path to a variable from the one above it."""
     twig = block.variables[at].path.twig
     assert twig is not None, "the variables of a correlation have twigs"
     return twig
@@ -83,10 +85,11 @@ def _with(twig: Twig, branches: list[Exists]) -> Twig:
     return Twig((*before, Node(last.step, (*last.filters, *branches))))
 
 
-def _from_document(block: Block, at: int | None) -> Twig:
-    """The steps alone."""
+def path_of(block: Block, variable: int) -> Twig:
+    """Return the steps alone from the document to a variable."""
     steps: list[Node] = []
+    at: int | None = variable
     while at is not None:
-        steps[:0] = [Node(node.step) for node in _twig(block, at).nodes]
+        steps[:0] = [Node(node.step) for node in twig_of(block, at).nodes]
         at = block.variables[at].parent
     return Twig(tuple(steps))

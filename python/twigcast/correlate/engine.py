@@ -32,11 +32,11 @@ from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
 from twigcast.failures import MAX_TEXT, Failure
 from twigcast.forking import refuse_if_forked_in_use
 from twigcast.ids import SubscriptionId
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import Judged, parse_correlation, parse_judged
 from twigcast.limits import Limits
 from twigcast.shape import Scope, scope_of

@@ -1,16 +1,15 @@
-"""How a correlation is evaluated: its join graph, the minor and the template of that, and the state it shares."""
+"""How a correlation is evaluated: its join graph, and the state that it shares with others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from twigcast.correlate.canonical import canonical, without_windows
-from twigcast.correlate.graph import JoinGraph, join_graph
-from twigcast.correlate.minor import patterns
-from twigcast.correlate.template import template_of
-from twigcast.correlate.variables import Variables
-from twigcast.correlation import Correlation, Link, Ref
+from twigcast.correlate.default import Default, Prepared
+from twigcast.correlate.encode import path_of, twig_of
+from twigcast.ir.correlation import Correlation, Link, Ref
+from twigcast.ir.pattern import Twig
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xscl import parse_correlation, window_text
 
@@ -48,10 +47,11 @@ class KeptState:
 @dataclass(frozen=True, slots=True)
 class CorrelationSharing:
     correlations: int
-    template: int
-    """Have the same template."""
+    shape: int
+    """Differ in constants alone, or in nothing."""
     equal: int
-    """Are the same but for windows, and the stream they publish."""
+    """Are evaluated together with this one, as one query: they differ in the last window at most, and in what is made
+    of the messages found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,6 @@ class CorrelationExplanation:
     shows: tuple[str, ...]
     links: tuple[ExplainedLink, ...]
     join_graph: tuple[BoundVariable, ...]
-    minor: tuple[BoundVariable, ...]
-    template: str | None
-    meta_variables: tuple[str, ...]
-    """The variables that the template's ``var1``, ``var2``, … stand for."""
     state: tuple[KeptState, ...]
     sharing: CorrelationSharing | None
     never: str | None = None
@@ -87,16 +83,13 @@ class CorrelationExplanation:
         for link in self.links:
             words = "followed by, within " if link.kind == "followed" else "join, at most apart "
             yield "value joins", [*link.predicates, words + link.window]
-        if self.template is not None:
-            yield "minor", [_variable_text(one) for one in self.minor]
-            meta = ", ".join(f"var{at} = {name}" for at, name in enumerate(self.meta_variables, 1))
-            yield "template", [self.template, meta]
+        if self.links:
             yield "state", [_state_text(one) for one in self.state]
         if self.sharing is not None:
             of = self.sharing
             yield (
                 "shared",
-                [f"of {of.correlations:,} correlations, {of.equal:,} equal and {of.template:,} of the same template"],
+                [f"of {of.correlations:,} correlations, {of.equal:,} equal and {of.shape:,} of the same shape"],
             )
         yield "shows", [", ".join(self.shows) or "no variable"]
         if self.publishes is not None:
@@ -117,34 +110,7 @@ def explain_correlation(
     """``others``: also tell what it shares with how many of these."""
     correlation = parse_correlation(query, namespaces, default_namespace)
     never = never_matches(query, namespaces, default_namespace)
-    graph = join_graph(correlation)
-    template, meta = None, tuple[str, ...]()
-    minor_variables: tuple[BoundVariable, ...] = ()
-    state: tuple[KeptState, ...] = ()
     every = None if others is None else list(others)
-    if correlation.links:
-        small, nodes = patterns(correlation)
-        template, order = template_of(small)
-        meta = tuple(_name(correlation, nodes[at].ref) for at in order)
-        minor_variables = tuple(
-            BoundVariable(
-                _name(correlation, node.ref),
-                correlation.blocks[node.ref.block].stream,
-                None if node.parent is None else _name(correlation, nodes[node.parent].ref),
-                str(node.twig),
-            )
-            for node in nodes
-        )
-        state = _state(correlation, small, every)
-    sharing = None
-    if every is not None:
-        key = without_windows(canonical(correlation))
-        templates = [template_of(patterns(one)[0])[0] for one in every if one.links]
-        sharing = CorrelationSharing(
-            len(every),
-            sum(one == template for one in templates),
-            sum(without_windows(canonical(one)) == key for one in every),
-        )
     return CorrelationExplanation(
         query,
         "correlation",
@@ -152,13 +118,35 @@ def explain_correlation(
         correlation.publish,
         tuple(_name(correlation, ref) for ref in correlation.shown),
         tuple(_link(correlation, link) for link in correlation.links),
-        tuple(_variable(correlation, node.label) for node in graph.nodes if node.label is not None),
-        minor_variables,
-        None if template is None else str(template),
-        meta,
-        state,
-        sharing,
+        tuple(
+            _variable(correlation, Ref(at, number))
+            for at, block in enumerate(correlation.blocks)
+            for number in range(len(block.variables))
+        ),
+        _state(correlation, every),
+        None if every is None else _sharing(correlation, every),
         None if never is None else str(never).partition(": ")[2],
+    )
+
+
+def _sharing(correlation: Correlation, others: list[Correlation]) -> CorrelationSharing:
+    backend = Default()
+    this = backend.prepare(correlation)
+    those = [backend.prepare(one) for one in others]
+    return CorrelationSharing(
+        len(others),
+        sum(one.shape == this.shape for one in those),
+        sum(_query(one) == _query(this) for one in those),
+    )
+
+
+def _query(one: Prepared) -> tuple[object, ...]:
+    """Return what a correlation has in common with those that are evaluated together with it."""
+    shape = one.shape
+    return (
+        (shape.blocks, one.constants, shape.compared, shape.shown),
+        [link.kind for link in shape.links],
+        [link.window for link in shape.links[:-1]],
     )
 
 
@@ -179,31 +167,45 @@ def _link(correlation: Correlation, link: Link) -> ExplainedLink:
     return ExplainedLink(link.kind, tuple(predicates), window_text(link.window))
 
 
-def _state(correlation: Correlation, small: JoinGraph, others: list[Correlation] | None) -> tuple[KeptState, ...]:
-    nodes = patterns(correlation)[1]
-    variables = Variables()
-    numbers = variables.add(correlation, nodes, small.joined)
-    used: list[int] = [0] * len(numbers)
+def _state(correlation: Correlation, others: list[Correlation] | None) -> tuple[KeptState, ...]:
+    used: Counter[tuple[str, Twig]] = Counter()
     for one in others or ():
-        if one.links:
-            found = set(variables.find(one, patterns(one)[1]))
-            used = [count + (number in found) for count, number in zip(used, numbers, strict=True)]
+        used.update({_column(one, ref) for ref in _compared(one)})
     kept: list[KeptState] = []
-    for at in sorted(small.joined):
-        ref = nodes[at].ref
-        operators = {edge.op for edge in small.edges if at in (edge.left, edge.right)}
-        index = "by value" if operators & {"="} else "in order" if operators - {"!="} else "all values"
+    for ref in _compared(correlation):
+        operators = {one.op for one in correlation.predicates if ref in (one.left, one.right)}
         kept.append(
             KeptState(
                 correlation.blocks[ref.block].stream,
                 _name(correlation, ref),
-                variables.pattern(numbers[at]),
-                index,
+                _pattern(correlation, ref),
+                "by value" if operators & {"="} else "in order" if operators - {"!="} else "all values",
                 window_text(_longest(correlation, ref.block)),
-                None if others is None else used[at],
+                None if others is None else used[_column(correlation, ref)],
             )
         )
     return tuple(kept)
+
+
+def _compared(correlation: Correlation) -> list[Ref]:
+    return sorted({ref for one in correlation.predicates for ref in (one.left, one.right)})
+
+
+def _column(correlation: Correlation, ref: Ref) -> tuple[str, Twig]:
+    """Return the column in which the kernel keeps the values of a variable."""
+    block = correlation.blocks[ref.block]
+    return block.stream, path_of(block, ref.variable)
+
+
+def _pattern(correlation: Correlation, ref: Ref) -> str:
+    """Return the path from the document to a variable, with its conditions."""
+    block, at = correlation.blocks[ref.block], ref.variable
+    nodes = list(twig_of(block, at).nodes)
+    while (parent := block.variables[at].parent) is not None:
+        at = parent
+        nodes[:0] = twig_of(block, at).nodes
+    text = str(Twig(tuple(nodes)))
+    return text[1:] if text.startswith(".") else f"/{text}"
 
 
 def _longest(correlation: Correlation, block: int) -> int | None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from twigcast.correlate.default import Cut, Found, Kept
 from twigcast.correlate.output import render
-from twigcast.correlation import Correlation
 from twigcast.failures import FATAL, Failed, Failure
 from twigcast.ids import SubscriptionId
+from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.shares import BUDGET_BYTES, BUDGET_RESULTS, RESULT_BYTES, RESULT_NODES, share
 from twigcast.transform.nodes import Message

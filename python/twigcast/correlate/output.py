@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from twigcast.constructor import Copy, Element, Hole, Path
-from twigcast.correlation import Correlation, Ref, VariablePath
+from twigcast.ir.correlation import Correlation, Ref, VariablePath
+from twigcast.ir.transform import Copy, Element, Hole, Path
 from twigcast.transform.evaluate import select
 from twigcast.transform.nodes import Message, Node
 from twigcast.transform.render import Group, escaped, filled, quoted

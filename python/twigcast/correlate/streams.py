@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from twigcast.correlation import Correlation
 from twigcast.errors import QueryError
+from twigcast.ir.correlation import Correlation
 
 
 def check_streams(correlations: Mapping[str | int, Correlation], source: str | None = None) -> None:

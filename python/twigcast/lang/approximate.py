@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from twigcast.lang.canon import (
-    Opaque,
-    conj,
-    disj,
-    exists,
-    leaves,
-    negate,
-    uses_position,
-    with_filters,
-)
-from twigcast.lang.values import Constant, compare, to_number
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     FALSE,
     And,
     Bool,
@@ -28,10 +17,14 @@ from twigcast.pattern import (
     StringLength,
     Twig,
     Value,
+    leaves,
     tested_at,
     tests_any,
     twig_of,
+    uses_position,
 )
+from twigcast.lang.canon import Opaque, conj, disj, exists, negate, with_filters
+from twigcast.lang.values import Constant, compare, to_number
 
 
 def is_exact(predicate: Predicate) -> bool:

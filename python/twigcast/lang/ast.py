@@ -7,118 +7,118 @@ Chains that text can make long (steps, predicates, and, or, |) are flat tuples: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
 from typing import TypeAlias
 
+from msgspec import structs
+
 from twigcast.errors import Span
-from twigcast.frozen import frozen
+from twigcast.ir.visit import Part, find_all, replace
 from twigcast.lang.functions import FUNCTIONS
 
 NODE_SET, BOOLEAN, NUMBER, STRING = "node-set", "boolean", "number", "string"
 
 
-@frozen
-class NameTest:
+class Syntax(Part):
+    """A part of a syntax tree. Its last field, the span, does not count when it is compared."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and structs.astuple(self)[:-1] == structs.astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(structs.astuple(self)[:-1])
+
+
+class NameTest(Syntax):
     """``ns`` None: any namespace; ``""``: none. ``local`` None: any name. Which kind of node, the axis says."""
 
     ns: str | None
     local: str | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class KindTest:
+class KindTest(Syntax):
     """``text``, ``comment``, ``processing-instruction`` (with an optional target) or ``node``."""
 
     kind: str
     target: str | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class AxisStep:
+class AxisStep(Syntax):
     axis: str
     test: NameTest | KindTest
     predicates: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class LocationPath:
+class LocationPath(Syntax):
     absolute: bool
     steps: tuple[AxisStep, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class FilterPath:
+class FilterPath(Syntax):
     """``(primary)[p]/steps``: predicates or steps on an expression that is not itself a step."""
 
     primary: Expr
     predicates: tuple[Expr, ...]
     steps: tuple[AxisStep, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Union:
+class Union(Syntax):
     operands: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Logical:
+class Logical(Syntax):
     """``op`` is ``and`` or ``or``; at least two operands."""
 
     op: str
     operands: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Comparison:
+class Comparison(Syntax):
     op: str
     left: Expr
     right: Expr
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Arithmetic:
+class Arithmetic(Syntax):
     op: str
     left: Expr
     right: Expr
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Negation:
+class Negation(Syntax):
     operand: Expr
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Call:
+class Call(Syntax):
     name: str
     arguments: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class Number:
+class Number(Syntax):
     value: float
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@frozen
-class String:
+class String(Syntax):
     value: str
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
 Expr: TypeAlias = (
     "LocationPath | FilterPath | Union | Logical | Comparison | Arithmetic | Negation | Call | Number | String"
 )
+
+_EXPRESSIONS = (LocationPath, FilterPath, Union, Logical, Comparison, Arithmetic, Negation, Call, Number, String)
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
@@ -153,15 +153,7 @@ def with_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield an expression and all below it, those in predicates too."""
-    stack = [expr]
-    while stack:
-        one = stack.pop()
-        yield one
-        stack += operands(one)
-        if isinstance(one, LocationPath | FilterPath):
-            stack += [predicate for step in one.steps for predicate in step.predicates]
-        if isinstance(one, FilterPath):
-            stack += one.predicates
+    return find_all(expr, *_EXPRESSIONS)
 
 
 def type_of(expr: Expr) -> str:

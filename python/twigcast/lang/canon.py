@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     FALSE,
     TRUE,
     And,
@@ -22,18 +22,16 @@ from twigcast.pattern import (
     Step,
     Twig,
     in_order,
-    own_leaves,
+    leaves,
     tested_at,
     tests_any,
     twig_of,
-    walk,
+    uses_position,
 )
 
 
 class Opaque(Predicate):
     """A leaf that only the compiler knows. Two equal ones need not be equal conditions, so nothing cancels out."""
-
-    __slots__ = ()
 
 
 def conj(*terms: Predicate) -> Predicate:
@@ -185,16 +183,6 @@ def intersect(step: Step, test: NodeIs) -> Step | None:
     return Step(step.axis, kind, ns, step.local if step.local is not None else test.local)
 
 
-def uses_position(predicate: Predicate) -> bool:
-    """Whether positions of the context node matter; those inside branches have contexts of their own."""
-    return any(isinstance(one, Position) for one in own_leaves(predicate))
-
-
-def leaves(predicate: Predicate) -> Iterator[Predicate]:
-    """Yield all leaves, also those of the filters on branches."""
-    return (one for one in walk(predicate) if isinstance(one, Predicate) and not isinstance(one, And | Or | Not))
-
-
 def mapped(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
     """Return the predicate with ``change`` applied to each leaf that is about its own context node."""
     match predicate:
@@ -205,22 +193,3 @@ def mapped(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Pr
         case Not(term):
             return negate(mapped(term, change))
     return change(predicate)
-
-
-def branch_of(leaf: Predicate) -> Twig | None:
-    match leaf:
-        case Exists(twig):
-            return twig
-        case Compare(value=value) | Match(value=value):
-            return twig_of(value)
-    return None
-
-
-def any_branch(leaf: Predicate) -> Twig | None:
-    """The branch of a leaf that holds if it holds for any node of that branch."""
-    match leaf:
-        case Exists(twig):
-            return twig
-        case Compare(value=value) | Match(value=value):
-            return twig_of(value) if tests_any(value) else None
-    return None

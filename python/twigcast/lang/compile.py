@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twigcast.errors import QueryError
-from twigcast.lang import ast
-from twigcast.lang.approximate import bound, is_exact
-from twigcast.lang.canon import branch_of, conj, disj, exists
-from twigcast.lang.context import at_document as from_document
-from twigcast.lang.outer import at_document
-from twigcast.lang.picks import picked
-from twigcast.lang.plain import plain
-from twigcast.lang.predicates import Predicates
-from twigcast.lang.routes import SINGLE
-from twigcast.lang.simpler import on_document
-from twigcast.lang.structural import compiler_for, from_ast
-from twigcast.lang.xpath import parse
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     FALSE,
     TRUE,
     Compiled,
@@ -29,8 +17,21 @@ from twigcast.pattern import (
     Residual,
     Selection,
     Structural,
+    branch_of,
     own_leaves,
 )
+from twigcast.lang import ast
+from twigcast.lang.approximate import bound, is_exact
+from twigcast.lang.canon import conj, disj, exists
+from twigcast.lang.context import at_document as from_document
+from twigcast.lang.outer import at_document
+from twigcast.lang.picks import picked
+from twigcast.lang.plain import plain
+from twigcast.lang.predicates import Predicates
+from twigcast.lang.routes import SINGLE
+from twigcast.lang.simpler import on_document
+from twigcast.lang.structural import compiler_for, from_ast
+from twigcast.lang.xpath import parse
 
 # Branches within branches; whoever walks a pattern may recurse.
 MAX_NESTED = 60

@@ -6,9 +6,10 @@ and what we compile, does not depend on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twigcast.errors import Span
+from twigcast.ir.visit import replace
 from twigcast.lang import ast
 
 _OF_CONTEXT = frozenset(("string", "number", "string-length", "normalize-space", "name", "local-name", "namespace-uri"))

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twigcast.frozen import frozen
-from twigcast.lang.canon import Opaque, any_branch, leaves, mapped
-from twigcast.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason
+from twigcast.ir.pattern import FALSE, And, Bool, NodeIs, Not, Or, Predicate, Reason, any_branch, leaves
+from twigcast.lang.canon import Opaque, mapped
 
 
-@frozen
 class Up(Opaque):
     """Holds for the parent; ``absent`` if there is none, that is, for the document."""
 
@@ -21,21 +19,18 @@ class Up(Opaque):
     absent: bool = False
 
 
-@frozen
 class Above(Opaque):
     """Holds for some ancestor."""
 
     of: Predicate
 
 
-@frozen
 class AtDocument(Opaque):
     """Holds for the document."""
 
     of: Predicate
 
 
-@frozen
 class Unknown(Opaque):
     """No tree pattern; ``serial`` keeps two of them apart, for they are two unknowns."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from twigcast.ir.pattern import Position
+from twigcast.ir.visit import replace
 from twigcast.lang import ast, positions
-from twigcast.pattern import Position
 
 FIRST = Position("position", "=", 1)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import re
 
+from twigcast.ir.pattern import TRUE, Compare, Const, Exists, Node, Pattern, Predicate, Selection, StringValue, Twig
 from twigcast.lang.canon import conj
 from twigcast.lang.structural import Branches, NotPlain, PathCompiler
 from twigcast.lang.values import to_number
-from twigcast.pattern import TRUE, Compare, Const, Exists, Node, Pattern, Predicate, Selection, StringValue, Twig
 
 # Beyond these the full compiler has its own limits.
 MAX_LENGTH = 1_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from twigcast.ir.pattern import FALSE, TRUE, Position, Predicate
 from twigcast.lang import ast
 from twigcast.lang.constants import constant
 from twigcast.lang.values import FLIPPED, compare, to_number
-from twigcast.pattern import FALSE, TRUE, Position, Predicate
 
 _LEAST = {"position": 1, "last": 1, "from-end": 0}
 

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from twigcast.errors import Span
-from twigcast.lang import ast, positions
-from twigcast.lang.ast import BOOLEAN, NODE_SET, NUMBER, Expr, type_of
-from twigcast.lang.canon import any_of, conj, disj, exists, leaves, negate
-from twigcast.lang.constants import constant
-from twigcast.lang.needs import needed, when_empty
-from twigcast.lang.outer import Unknown
-from twigcast.lang.picks import FIRST, picked
-from twigcast.lang.routes import SIBLINGS, SINGLE, Paths, Route, TooManyRoutes
-from twigcast.lang.values import FLIPPED, Constant, compare, to_boolean, to_number, to_string
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     FALSE,
     TRUE,
     Bool,
@@ -34,7 +25,17 @@ from twigcast.pattern import (
     StringValue,
     Twig,
     Value,
+    leaves,
 )
+from twigcast.lang import ast, positions
+from twigcast.lang.ast import BOOLEAN, NODE_SET, NUMBER, Expr, type_of
+from twigcast.lang.canon import any_of, conj, disj, exists, negate
+from twigcast.lang.constants import constant
+from twigcast.lang.needs import needed, when_empty
+from twigcast.lang.outer import Unknown
+from twigcast.lang.picks import FIRST, picked
+from twigcast.lang.routes import SIBLINGS, SINGLE, Paths, Route, TooManyRoutes
+from twigcast.lang.values import FLIPPED, Constant, compare, to_boolean, to_number, to_string
 
 # Leaves of the two sides of a comparison of booleans.
 MAX_TABLE = 32

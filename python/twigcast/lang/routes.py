@@ -9,13 +9,13 @@ forward form leads to a superset of its nodes, marked with an Unknown filter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from twigcast.errors import Span
+from twigcast.ir.pattern import FALSE, TRUE, Bool, Node, NodeIs, Predicate, Step, Twig, uses_position
+from twigcast.ir.visit import Part, replace
 from twigcast.lang import ast
-from twigcast.lang.canon import conj, disj, exists, negate, uses_position, with_filters
+from twigcast.lang.canon import conj, disj, exists, negate, with_filters
 from twigcast.lang.outer import Above, AtDocument, Unknown, Up, at_document, outer_leaves, replaced, unknown_in
-from twigcast.pattern import FALSE, TRUE, Bool, Node, NodeIs, Predicate, Step, Twig
 
 # What position() counts in a predicate: siblings under one parent, a single node, or something else.
 SIBLINGS, SINGLE, OTHER = "siblings", "single", "other"
@@ -31,8 +31,7 @@ class TooManyRoutes(Exception):
     """The pattern would be larger than it is worth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Part):
     """``hops`` lead from the context to the base node, each with a condition on the node that it leaves.
 
     ``base`` is a condition on the base node and ``nodes`` go down from it. ``gap``: the path so far ends with ``//``.

@@ -6,10 +6,9 @@ bound by ``.//*/p or p``. The document has one element, which has no such siblin
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from twigcast.lang.canon import any_branch, conj, disj, exists
-from twigcast.pattern import FALSE, And, Exists, Or, Predicate, Step, Twig
+from twigcast.ir.pattern import FALSE, And, Exists, Or, Predicate, Step, Twig, any_branch
+from twigcast.ir.visit import replace
+from twigcast.lang.canon import conj, disj, exists
 
 MOST_COMPARED = 32
 """Terms of a disjunction that are compared with each other."""

@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from twigcast.errors import QueryError, Span
+from twigcast.ir.pattern import Exists, LinearPath, Node, Step, StringValue, Twig
 from twigcast.lang import ast
 from twigcast.lang.lexer import MAX_LENGTH
 from twigcast.lang.names import Scope
 from twigcast.lang.xpath import parse
-from twigcast.pattern import Exists, LinearPath, Node, Step, StringValue, Twig
 
 _TEST = re.compile(r"@?(?:[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?|\*)|text\(\)", re.ASCII)
 _MAX_CACHED = 100_000

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import FALSE, And, Compare, Exists, Node, Pattern, Predicate, StringValue, Twig
+from twigcast.ir.visit import replace
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_ast
 from twigcast.lang.kinds import kind_of
@@ -22,7 +23,6 @@ from twigcast.lang.plain import plain
 from twigcast.lang.structural import PathCompiler, compiler_for
 from twigcast.lang.xpath import parse
 from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
-from twigcast.pattern import FALSE, And, Compare, Exists, Node, Pattern, Predicate, StringValue, Twig
 
 _MAX_CACHED = 200_000
 _BEFORE = re.compile(r"[<>]=?\s*$")

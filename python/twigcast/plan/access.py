@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import NamedTuple
 
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Compare,
     Exists,
@@ -18,6 +18,7 @@ from twigcast.pattern import (
     NormalizeSpace,
     Or,
     Predicate,
+    Slot,
     Step,
     StringValue,
     Twig,
@@ -26,7 +27,6 @@ from twigcast.pattern import (
     twig_of,
 )
 from twigcast.plan.linear import ValuePath, equality, equality_is_a_step
-from twigcast.plan.slots import Slot
 
 # Any message has a root element.
 ANYWAY = ValuePath((Step("child", "element"),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from twigcast.pattern import Step
+from twigcast.ir.pattern import Step
 from twigcast.plan.encode import NotEncodable
 
 _DESCENDANT = 1 << 31

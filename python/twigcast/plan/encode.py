@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -17,13 +17,13 @@ from twigcast.pattern import (
     Or,
     Position,
     Predicate,
+    Slot,
     Step,
     StringLength,
     StringValue,
     Twig,
     Value,
 )
-from twigcast.plan.slots import Slot
 
 _OPS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 _COUNTED = {"position": 0, "last": 1, "from-end": 2}

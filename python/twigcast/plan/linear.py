@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from twigcast.pattern import And, Compare, Exists, Or, Predicate, Step, StringValue, Twig
-from twigcast.plan.slots import Slot
+from twigcast.ir.pattern import And, Compare, Exists, Or, Predicate, Slot, Step, StringValue, Twig
 
 
 class ValuePath(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twigcast.frozen import frozen
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     FALSE,
     TRUE,
     Compiled,
@@ -20,13 +19,13 @@ from twigcast.pattern import (
     Structural,
     Twig,
 )
+from twigcast.ir.visit import Part
 from twigcast.plan.access import ANYWAY, MAX_GUARDS, NOWHERE, access, guards, needs
 from twigcast.plan.linear import ValuePath, conjunction, linear
 from twigcast.plan.slots import slotted
 
 
-@frozen
-class Plan:
+class Plan(Part):
     """One of three kinds, from cheap to dear:
 
     *paths* alone (``program`` is None): the path engine decides; *pattern*: ``paths`` lead to it, and the kernel checks

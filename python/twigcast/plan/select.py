@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from twigcast.pattern import And, Exists, Or, Predicate
+from twigcast.ir.pattern import And, Exists, Or, Predicate
 from twigcast.plan.planner import Plan
 from twigcast.plan.slots import slotted
 

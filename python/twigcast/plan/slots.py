@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from twigcast.frozen import frozen
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Compare,
     Const,
@@ -15,19 +14,12 @@ from twigcast.pattern import (
     Not,
     Or,
     Predicate,
+    Slot,
     Twig,
     Value,
     twig_of,
     with_twig,
 )
-
-
-@frozen
-class Slot(Const):
-    """The place of a constant; ``value`` is still there for rules that depend on it (an empty string, a NaN)."""
-
-    index: int
-
 
 Values = list[str | float]
 _V = TypeVar("_V", bound=Value)

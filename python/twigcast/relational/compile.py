@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -21,13 +21,13 @@ from twigcast.pattern import (
     Node,
     Or,
     Predicate,
+    Slot,
     Step,
     StringValue,
     Twig,
 )
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan, alternatives
-from twigcast.plan.slots import Slot
 from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
 from twigcast.shape import Template

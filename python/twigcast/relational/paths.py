@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from twigcast.pattern import Step
+from twigcast.ir.pattern import Step
 
 _STEP = re.compile(r"(//?)(@?)(\{[^}]*\})?([^/{]+)")
 _KINDS = {"text()": "text", "comment()": "comment", "processing-instruction()": "pi"}

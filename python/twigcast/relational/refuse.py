@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
 
 from twigcast.errors import QueryError, Span
-from twigcast.lang import ast
-from twigcast.lang.xpath import parse
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     Compare,
     Count,
     Match,
@@ -20,6 +17,9 @@ from twigcast.pattern import (
     StringLength,
     StringValue,
 )
+from twigcast.ir.visit import walk
+from twigcast.lang import ast
+from twigcast.lang.xpath import parse
 
 HINT = "the relational engine takes paths, comparisons with constants, and, or; the automaton takes all of XPath 1.0"
 
@@ -99,16 +99,5 @@ def _positional(part: object) -> bool:
 
 def _place(query: str, namespaces: Mapping[str, str], is_it: _Is) -> Span:
     """Where in the text the first such part is; the whole of it if it cannot be told."""
-    spans = (getattr(part, "span", None) for part in _parts(parse(query, namespaces)) if is_it(part))
+    spans = (getattr(part, "span", None) for part in walk(parse(query, namespaces)) if is_it(part))
     return next((span for span in spans if span is not None), Span(0, len(query)))
-
-
-def _parts(tree: object) -> Iterator[object]:
-    todo = [tree]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, (tuple, list)):
-            todo.extend(reversed(part))
-        elif is_dataclass(part) and not isinstance(part, Span):
-            yield part
-            todo.extend(reversed([getattr(part, field.name) for field in fields(part)]))

@@ -13,8 +13,8 @@ from lxml import etree
 
 from twigcast import libxml2
 from twigcast.errors import OptionError
+from twigcast.ir.pattern import Twig
 from twigcast.limits import Limits
-from twigcast.pattern import Twig
 from twigcast.schema import dtd as dtds
 from twigcast.schema import from_xsd
 from twigcast.schema.dtd import Dtd, read_dtd

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from twigcast.constructor import Transform
 from twigcast.errors import QueryError, Span
+from twigcast.ir.pattern import Exists, Node, Pattern, Predicate, Residual, Structural, Twig
+from twigcast.ir.transform import Transform
 from twigcast.lang import unsatisfiable
 from twigcast.lang.compile import compile_query
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.never_words import CODE
 from twigcast.lang.xscl import is_correlation
-from twigcast.pattern import Exists, Node, Pattern, Predicate, Residual, Structural, Twig
 from twigcast.schema import Schema
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible, impossible, narrowed, never_true

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from twigcast.pattern import Step
+from twigcast.ir.pattern import Step
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from twigcast.lang.canon import any_branch
-from twigcast.pattern import And, Bool, NodeIs, Not, Or, Predicate, Step, Twig, test_text
+from twigcast.ir.pattern import And, Bool, NodeIs, Not, Or, Predicate, Step, Twig, any_branch, test_text
 from twigcast.schema.graph import ElementGraph
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from twigcast.correlate.default import MAX_BYTES
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.spark.serve import files_of
 from twigcast.spark.stages.correlate import (

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from twigcast.correlate.streams import inadmissible
-from twigcast.correlation import Correlation
 from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.failures import FATAL, Failed
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits
 from twigcast.spark.serve import LOCAL, Files

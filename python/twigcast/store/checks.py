@@ -25,6 +25,17 @@ MAX_SHAPES = 200_000
 _PLAIN = scope_of({}, None)
 
 
+def problems_of(records: Iterable[SubscriptionRecord], check: Callable[[SubscriptionRecord], object]) -> Problems:
+    """Call ``check`` with each record, and return the errors that it raises, by index."""
+    problems: Problems = []
+    for i, record in enumerate(records):
+        try:
+            check(record)
+        except TwigcastError as error:
+            problems.append((i, error))
+    return problems
+
+
 class FilterChecker:
     """Accepts what ``Engine.add_many`` accepts.
 
@@ -51,7 +62,8 @@ class FilterChecker:
         except TwigcastError:
             # Only now one by one: to tell all that is wrong, not only what came first.
             every = [i for indexes in unknown.values() for i in indexes]
-            return problems + _one_by_one(records, every)
+            found = problems_of([records[i] for i in every], lambda one: Engine().add_many([one.to_subscription()]))
+            return problems + [(every[i], error) for i, error in found]
         if len(self._accepted) + len(unknown) > MAX_SHAPES:
             self._accepted.clear()
         self._accepted.update(unknown)
@@ -74,38 +86,19 @@ class TransformChecker:
     """Accepts the transforms that ``Engine.add_many`` accepts."""
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
-        problems: Problems = []
         engine = Engine()
-        for i, record in enumerate(records):
-            try:
-                engine.check(record.to_subscription())
-            except TwigcastError as error:
-                problems.append((i, error))
-        return problems
+        return problems_of(records, lambda record: engine.check(record.to_subscription()))
 
 
 class CorrelationChecker:
     """Accepts the correlations that ``Broker.subscribe`` accepts. Cycles of streams are for the whole set to find."""
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
-        problems: Problems = []
-        for i, record in enumerate(records):
-            try:
-                check_correlation(record.result, record.stream)
-                Default().add(0, parse_correlation(record.query, record.namespaces, record.default_namespace))
-            except TwigcastError as error:
-                problems.append((i, error))
-        return problems
+        return problems_of(records, self._check)
 
-
-def _one_by_one(records: Sequence[SubscriptionRecord], indexes: Iterable[int]) -> Problems:
-    problems: Problems = []
-    for i in indexes:
-        try:
-            Engine().add_many([records[i].to_subscription()])
-        except TwigcastError as error:
-            problems.append((i, error))
-    return problems
+    def _check(self, record: SubscriptionRecord) -> None:
+        check_correlation(record.result, record.stream)
+        Default().add(0, parse_correlation(record.query, record.namespaces, record.default_namespace))
 
 
 CHECKERS: dict[str, Callable[[], Callable[[Sequence[SubscriptionRecord]], Problems]]] = {
@@ -125,18 +118,11 @@ class Checker:
 
     def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
         """Return what is wrong with the records, in their order."""
+        problems = problems_of(records, _check_words)
+        bad = {i for i, _ in problems}
         by_kind: dict[str, list[int]] = {}
-        problems: Problems = []
         for i, record in enumerate(records):
-            try:
-                # most are filters that start with a slash, and these have no braces and no arrows
-                if record.kind != "filter" or record.query[:1] != "/" or "{" in record.query or "->" in record.query:
-                    check_kind(record.kind, record.query)
-                if record.dialect != "w3c":
-                    check_dialect_of(record.query, record.dialect)
-            except TwigcastError as error:
-                problems.append((i, error))
-            else:
+            if i not in bad:
                 by_kind.setdefault(record.kind, []).append(i)
         for kind, indexes in by_kind.items():
             problems += [(indexes[i], error) for i, error in self._of[kind]([records[i] for i in indexes])]
@@ -159,3 +145,12 @@ class Checker:
         never = None if allow_never else self.never(record)
         if never is not None:
             raise never
+
+
+def _check_words(record: SubscriptionRecord) -> None:
+    """Check that the kind and the dialect are those of the query."""
+    # most are filters that start with a slash, and these have no braces and no arrows
+    if record.kind != "filter" or record.query[:1] != "/" or "{" in record.query or "->" in record.query:
+        check_kind(record.kind, record.query)
+    if record.dialect != "w3c":
+        check_dialect_of(record.query, record.dialect)

@@ -59,21 +59,9 @@ class SubscriptionRecord(NamedTuple):
         return as_object(self._asdict())
 
     def options(self) -> dict[str, Any]:
-        """What differs from the defaults."""
-        found: dict[str, Any] = {}
-        if self.default_namespace is not None:
-            found["default_namespace"] = self.default_namespace
-        if self.dialect != "w3c":
-            found["dialect"] = self.dialect
-        if self.result != "match":
-            found["result"] = self.result
-        if self.stream is not None:
-            found["stream"] = self.stream
-        if self.max_delay is not None:
-            found["max_delay"] = self.max_delay
-        if self.deliver_empty:
-            found["deliver_empty"] = True
-        return found
+        """Return the options that differ from the defaults."""
+        defaults = self._field_defaults
+        return {name: value for name in _OPTIONS if (value := getattr(self, name)) != defaults[name]}
 
     def row(self) -> tuple[str, str | None, str, str, str | None, str | None, str, str | None]:
         """Return the values for the columns of ``tables.subscriptions``, but for the version."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from twigcast.errors import OptionError, TwigcastError
+from twigcast.errors import OptionError
 from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import never_matches
 from twigcast.shape import Scope, Shapes, Template, scope_of
+from twigcast.store.checks import Problems, problems_of
 from twigcast.store.records import PublisherRecord, SubscriptionRecord
 
 
@@ -48,21 +49,16 @@ class SchemaChecker:
         self._shapes = Shapes()
         self._fine: set[tuple[str | None, Scope, Template]] = set()
 
-    def __call__(self, records: Sequence[SubscriptionRecord]) -> list[tuple[int, TwigcastError]]:
-        problems: list[tuple[int, TwigcastError]] = []
-        if not self._streams:
-            return problems
-        for i, record in enumerate(records):
-            if record.stream not in self._streams:
-                continue
-            try:
-                key = self._key(record)
-                if key is None or key not in self._fine:
-                    check_against(self._publishers, record)
-                    self._fine.update([key] if key is not None else [])
-            except TwigcastError as error:
-                problems.append((i, error))
-        return problems
+    def __call__(self, records: Sequence[SubscriptionRecord]) -> Problems:
+        return problems_of(records, self._check) if self._streams else []
+
+    def _check(self, record: SubscriptionRecord) -> None:
+        if record.stream not in self._streams:
+            return
+        key = self._key(record)
+        if key is None or key not in self._fine:
+            check_against(self._publishers, record)
+            self._fine.update([key] if key is not None else [])
 
     def _key(self, record: SubscriptionRecord) -> tuple[str | None, Scope, Template] | None:
         """What the answer depends on; None where that is the whole text."""

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from twigcast.correlate.streams import check_streams
-from twigcast.correlation import Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import kind_of
 from twigcast.lang.xscl import parse_correlation
 from twigcast.store import tables
@@ -174,26 +174,21 @@ class Store:
 
     def subscription(self, id: str) -> SubscriptionRecord:
         with self.database.reading() as connection:
-            rows = connection.execute(select(tables.subscriptions).where(_SUBSCRIPTIONS.id == id)).all()
-        if not rows:
+            found = list(_read(connection, id=id))
+        if not found:
             raise _unknown([id])
-        return from_row(rows[0])
+        return found[0]
 
-    def subscriptions(self, *, subscriber: str | None = None, state: str | None = None) -> Iterator[SubscriptionRecord]:
-        """All of them, by id, as they are now; read as they are asked for."""
-        query = select(tables.subscriptions).order_by(_SUBSCRIPTIONS.id)
-        if subscriber is not None:
-            query = query.where(_SUBSCRIPTIONS.subscriber == subscriber)
-        if state is not None:
-            query = query.where(_SUBSCRIPTIONS.state == state)
+    def subscriptions(
+        self, *, subscriber: str | None = None, state: str | None = None, kind: str | None = None
+    ) -> Iterator[SubscriptionRecord]:
+        """Return the subscriptions that fit, by id, as they are now; they are read as they are asked for."""
         with self.database.reading() as connection:
-            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
+            yield from _read(connection, subscriber=subscriber, state=state, kind=kind)
 
     def correlations(self) -> Iterator[SubscriptionRecord]:
         """Return the correlations, by id."""
-        query = select(tables.subscriptions).where(_SUBSCRIPTIONS.kind == "correlate").order_by(_SUBSCRIPTIONS.id)
-        with self.database.reading() as connection:
-            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
+        return self.subscriptions(kind="correlate")
 
     def __len__(self) -> int:
         """How many subscriptions there are, paused ones too."""
@@ -210,10 +205,9 @@ class Store:
         return version, reading  # type: ignore[return-value]
 
     def _load(self) -> Iterator[int | SubscriptionRecord]:
-        active = select(tables.subscriptions).where(_SUBSCRIPTIONS.state == "active").order_by(_SUBSCRIPTIONS.id)
         with self.database.reading() as connection:
             yield self.database.version(connection)
-            yield from map(from_row, connection.execution_options(yield_per=PIECE).execute(active))
+            yield from _read(connection, state="active")
 
     def changes(self, since: int) -> Changes:
         """What to do to get from the active subscriptions of a version to those of now."""
@@ -287,8 +281,7 @@ class Store:
 
         def remove(writer: Writer) -> int:
             self._subscriber(writer, id)
-            theirs = select(tables.subscriptions).where(_SUBSCRIPTIONS.subscriber == id)
-            found = [from_row(row) for row in writer.connection.execute(theirs)]
+            found = list(_read(writer.connection, subscriber=id))
             if found and not with_subscriptions:
                 text = f"the subscriber {id!r} has {len(found):,} subscriptions"
                 raise OptionError(
@@ -444,6 +437,13 @@ class Store:
             SubscriberRecord(id, name, datetime.fromisoformat(created), json.loads(targets))
             for id, name, created, targets in connection.execute(query)
         ]
+
+
+def _read(connection: Connection, **fields: str | None) -> Iterator[SubscriptionRecord]:
+    """Yield the subscriptions with these fields, by id; None stands for any value."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    query = select(tables.subscriptions).filter_by(**given).order_by(_SUBSCRIPTIONS.id)
+    return map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
 
 
 def _removed(since: int) -> Any:

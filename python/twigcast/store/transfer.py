@@ -32,7 +32,7 @@ from sqlalchemy.schema import CreateTable
 
 from twigcast.errors import OptionError, Span, TwigcastError
 from twigcast.store import tables
-from twigcast.store.checks import Checker
+from twigcast.store.checks import Checker, Problems
 from twigcast.store.database import Database, Writer, now
 from twigcast.store.records import SubscriptionRecord, from_json
 from twigcast.store.schemas import SchemaChecker
@@ -53,8 +53,6 @@ _incoming = Table(
 )
 _NEW = _incoming.c
 _OLD = tables.subscriptions.c
-
-Problems = list[tuple[int, TwigcastError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +163,8 @@ class _Staging:
         """Return the records that no message can match, and note their lines."""
         if self._schemas is None:
             return {}
-        found = {}
-        for i, record in enumerate(self._records):
-            error = None if i in bad else self._checker.never(record)
-            if error is not None:
-                found[i] = error
+        possible = ((i, self._checker.never(record)) for i, record in enumerate(self._records) if i not in bad)
+        found = {i: error for i, error in possible if error is not None}
         for i, error in self._schemas(self._records):
             if i not in bad:
                 found.setdefault(i, error)

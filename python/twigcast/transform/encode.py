@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from twigcast.constructor import (
+from twigcast.ir.pattern import TRUE, And, Exists, Or, Step, Twig
+from twigcast.ir.transform import (
     Attribute,
     Comment,
     Constant,
@@ -27,7 +28,6 @@ from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.program import Program, encode_groups
 from twigcast.lang.xpath import parse
-from twigcast.pattern import TRUE, And, Exists, Or, Step, Twig
 from twigcast.plan.codes import StepCodes, Symbols
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted
@@ -46,6 +46,10 @@ class Encoded:
     making: bytes
     query: Program | None = None
     """What is bound and returned, where no program of patterns says it."""
+
+    def with_constants(self, constants: Sequence[str | float]) -> Encoded:
+        """Return the transform of the same shape with other constants."""
+        return replace(self, constants=list(constants))
 
 
 def compiled(transform: Transform, codes: StepCodes) -> Encoded:

@@ -7,8 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from twigcast.lang.values import to_number
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Bool,
     Compare,
@@ -26,7 +25,8 @@ from twigcast.pattern import (
     Twig,
     Value,
 )
-from twigcast.pattern import Node as PatternNode
+from twigcast.ir.pattern import Node as PatternNode
+from twigcast.lang.values import to_number
 from twigcast.transform.nodes import Node
 
 _OPS: dict[str, Callable[[Any, Any], bool]] = {

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twigcast.constructor import Transform
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import predicate_text
+from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform, to_xquery
-from twigcast.pattern import predicate_text
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
 from twigcast.shown import in_columns

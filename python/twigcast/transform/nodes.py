@@ -11,8 +11,8 @@ from typing import Any
 from lxml import etree
 
 from twigcast import libxml2
+from twigcast.ir.pattern import Step
 from twigcast.limits import READ_BEFORE, Limits
-from twigcast.pattern import Step
 
 
 class Node:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from lxml import etree
 
 from twigcast import libxml2
-from twigcast.constructor import (
+from twigcast.ir.transform import (
     Comment,
     Constant,
     Content,

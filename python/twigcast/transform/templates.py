@@ -7,14 +7,14 @@ the text again with a sentinel in place of each. What comes out is what the kern
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
 
 from twigcast.errors import QueryError
+from twigcast.ir.pattern import Predicate
 from twigcast.lang.lexer import check_text
 from twigcast.literals import LITERAL, literal_of, with_sentinels
-from twigcast.pattern import Predicate
 from twigcast.plan.slots import slotted
 from twigcast.shape import Scope, plain_slots
 
@@ -22,20 +22,16 @@ _MAX_CACHED = 100_000
 
 
 class Encoded(Protocol):
-    """What the kernel takes: a dataclass that equals another one of the same shape with the same constants."""
+    """What the kernel takes. It equals another one of the same shape with the same constants."""
 
     @property
-    def constants(self) -> list[str | float]: ...
+    def constants(self) -> Sequence[str | float]: ...
+
+    def with_constants(self, constants: Sequence[str | float]) -> Self: ...
 
 
 Parsed = TypeVar("Parsed")
 Made = TypeVar("Made", bound=Encoded)
-
-
-def _with_constants(encoded: Made, constants: list[str | float]) -> Made:
-    of_dataclass: Any = encoded
-    made: Made = replace(of_dataclass, constants=constants)
-    return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +56,7 @@ class Template(Generic[Made]):
         constants = list(e.constants)
         for at, i, sign in self.slots:
             constants[at] = sign * float(literals[i]) if sign else literals[i][1:-1]
-        return _with_constants(e, constants)
+        return e.with_constants(constants)
 
 
 class Templates(Generic[Parsed, Made]):
@@ -141,7 +137,7 @@ class Templates(Generic[Parsed, Made]):
             encoded = self._encode(probe)
         except QueryError:
             return None
-        if _with_constants(encoded, []) != _with_constants(actual, []):
+        if encoded.with_constants([]) != actual.with_constants([]):
             return None
         slots = []
         for at, (value, own) in enumerate(zip(encoded.constants, actual.constants, strict=True)):

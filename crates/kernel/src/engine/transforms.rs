@@ -2,7 +2,8 @@
 
 use super::{Engine, Number};
 use crate::gates::Behind;
-use crate::join::{Blocks, Spec};
+use crate::join::{BlockShape, Blocks, Variable};
+use crate::transform::set::Spec;
 
 impl Engine {
     /// Adds a transform under a reserved number: its program with the constants of the slots, as `add_rows` has them, and
@@ -16,8 +17,8 @@ impl Engine {
         deliver_empty: bool,
     ) -> Result<(), &'static str> {
         self.check_place(number)?;
-        let known = (&self.index.names, self.constants.len());
-        self.transforms.add(number, (words, row), code, deliver_empty, known)?;
+        let spec = Spec::decode(words, &self.index.names)?;
+        self.transforms.add(number, (&spec, row), code, deliver_empty, self.constants.len())?;
         self.place_transform(number);
         self.acquire_gate(Behind::Transforms, number);
         Ok(())
@@ -28,9 +29,27 @@ impl Engine {
         &self.blocks
     }
 
-    /// Adds a block of correlations under its number, which is none of a subscription.
-    pub fn add_block(&mut self, block: u32, spec: Spec<'_>) -> Result<(), &'static str> {
-        self.blocks.add(block, spec, (&self.index.names, self.constants.len()))?;
+    /// Returns the shape of blocks of correlations that may be added: see `Blocks::shape`.
+    pub fn block_shape(
+        &mut self,
+        stream: u32,
+        words: &[u32],
+        paths: &[u32],
+        variables: Vec<Variable>,
+    ) -> Result<BlockShape, &'static str> {
+        self.blocks.shape(stream, words, paths, variables, &self.index.names)
+    }
+
+    /// Adds a block of correlations under its number, which is none of a subscription. Its shape is one of this engine;
+    /// `keys` are those of the block and of the columns of its variables, for a witness that is to be read elsewhere.
+    pub fn add_block(
+        &mut self,
+        block: u32,
+        shape: &BlockShape,
+        row: &[f64],
+        keys: Option<(u64, &[u64])>,
+    ) -> Result<(), &'static str> {
+        self.blocks.add(block, shape, row, keys, self.constants.len())?;
         self.acquire_gate(Behind::Blocks, block);
         Ok(())
     }

@@ -5,20 +5,18 @@
 
 use super::query::{Comparison, Place, Query};
 use super::state::State;
-use super::witness::Variable;
-use super::{BlockIx, ColumnIx, Slot, Time, NO_VALUE};
+use super::{ColumnIx, Slot, Time, NO_VALUE};
 use crate::shapes::program::Op;
 
 /// Combinations of one new message and one query; beyond this they are cut off.
 const MAX_COMBINATIONS: usize = 1 << 20;
 
-pub struct Chain<'a, B> {
+pub struct Chain<'a> {
     pub state: &'a State,
     pub query: &'a Query,
-    pub block: B,
 }
 
-impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
+impl Chain<'_> {
     /// All combinations that have these two messages in their places, as slots by block. False if there were too many.
     pub fn complete(&self, one: (u32, Slot), other: (u32, Slot), out: &mut Vec<Box<[Slot]>>) -> bool {
         let mut chosen: Vec<Option<Slot>> = vec![None; self.query.body.blocks.len()];
@@ -53,7 +51,7 @@ impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
 
     /// Equalities between a block and chosen ones: the place in the block and that in the chosen one.
     fn ways<'s>(&'s self, block: usize, chosen: &'s [Option<Slot>]) -> impl Iterator<Item = (Place, Place)> + 's {
-        self.query.body.comparisons.iter().filter(|c| c.op == Op::Eq).filter_map(move |c| {
+        self.query.form().comparisons.iter().filter(|c| c.op == Op::Eq).filter_map(move |c| {
             let (own, other) = if c.left.block as usize == block { (c.left, c.right) } else { (c.right, c.left) };
             let leads = own.block as usize == block && chosen[other.block as usize].is_some();
             leads.then_some((own, other))
@@ -61,7 +59,7 @@ impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
     }
 
     fn column(&self, place: Place) -> ColumnIx {
-        (self.block)(self.query.body.blocks[place.block as usize])[place.variable as usize].column
+        self.query.body.shape.variable(place).column
     }
 
     fn candidates(&self, block: usize, chosen: &[Option<Slot>]) -> Vec<Slot> {
@@ -96,7 +94,7 @@ impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
     /// Where no equality leads to a block: what an inequality with a chosen one does.
     fn in_order(&self, block: usize, chosen: &[Option<Slot>], times: (Time, Time)) -> Option<Vec<Slot>> {
         let of_block = |c: &&Comparison| c.is_order() && [c.left, c.right].iter().any(|p| p.block as usize == block);
-        let orders = self.query.body.comparisons.iter().filter(of_block).filter_map(|c| {
+        let orders = self.query.form().comparisons.iter().filter(of_block).filter_map(|c| {
             let (own, other) = if c.left.block as usize == block { (c.left, c.right) } else { (c.right, c.left) };
             let doc = self.state.get(chosen[other.block as usize]?);
             let numbers = self.state.numbers(doc, self.column(other));
@@ -112,8 +110,8 @@ impl<'a, B: Fn(BlockIx) -> &'a [Variable]> Chain<'_, B> {
             let Some(slot) = slot else { return true };
             let time = self.state.get(*slot).time;
             if i > 0 {
-                let window = self.query.body.windows.get(i - 1).copied().unwrap_or(self.query.widest());
-                if self.query.body.ties[i - 1].gap(left, time).is_none_or(|gap| gap > window) {
+                let window = self.query.form().windows.get(i - 1).copied().unwrap_or(self.query.widest());
+                if self.query.form().ties[i - 1].gap(left, time).is_none_or(|gap| gap > window) {
                     return false;
                 }
             }

@@ -4,17 +4,18 @@ use super::chain::Chain;
 use super::index::{Entry, Index, Reach};
 use super::payload::{self, Piece, Recipes};
 use super::probe::Probe;
-use super::query::{Body, Place, Query, Subscriber, Tie};
+use super::query::{Body, Form, Query, Shape, Subscriber, Tie};
 use super::results::{Found, Gathered, Results};
-use super::solve::Plan;
 use super::state::{keys_of, Doc, State};
-use super::witness::{Cell, Variable, Witness};
-use super::{BlockIx, ColumnIx, QueryIx, Slot, Time, NO_VALUE};
+use super::witness::{Cell, Witness};
+use super::{BlockIx, QueryIx, Slot, Time, NO_VALUE};
+use crate::output::share::Cut;
 use crate::shapes::program::Op;
 use crate::transform::Elements;
 use crate::xml::Limits;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -38,7 +39,7 @@ pub struct Counts {
     pub expired: u64,
     /// Messages that went before their time.
     pub evicted: u64,
-    /// Combinations whose bindings were not all tried.
+    /// Subscribers for whom not all combinations of a message were tried, message by message.
     pub cut: u64,
 }
 
@@ -52,18 +53,26 @@ pub struct Input<'a> {
     pub xml: &'a [u8],
 }
 
-/// Room for pairs of a query and a message that is kept from one message to the next.
-const MOST_KEPT: usize = 1 << 16;
+/// The queries that have a block.
+#[derive(Default)]
+struct Users {
+    /// Those of this block alone.
+    alone: Vec<QueryIx>,
+    /// How many others there are.
+    joining: u32,
+}
+
+impl Users {
+    fn is_empty(&self) -> bool {
+        self.alone.is_empty() && self.joining == 0
+    }
+}
 
 #[derive(Default)]
 pub struct Correlator {
     pub settings: Settings,
     pub counts: Counts,
-    /// By block its variables.
-    blocks: Vec<Option<Box<[Variable]>>>,
-    /// By block: queries of it alone, and how many others there are.
-    alone: Vec<Vec<QueryIx>>,
-    users: Vec<u32>,
+    blocks: Vec<Users>,
     queries: Vec<Option<Query>>,
     free: Vec<QueryIx>,
     ids: HashMap<Body, QueryIx>,
@@ -75,7 +84,6 @@ pub struct Correlator {
     newest: Option<Time>,
     /// By span (the greatest time between messages of one result) the number of queries that have it.
     spans: BTreeMap<Time, u32>,
-    hits: Vec<(Entry, Slot)>,
     recipes: Recipes,
     elements: Elements,
 }
@@ -89,45 +97,25 @@ impl Correlator {
         self.ids.len()
     }
 
-    /// A block under a number that none had before, with its variables.
-    pub fn add_block(&mut self, id: BlockIx, variables: Vec<Variable>) {
-        let bound = self.blocks.len().max(id as usize + 1);
-        self.blocks.resize_with(bound, || None);
-        self.alone.resize_with(bound, Vec::new);
-        self.users.resize(bound, 0);
-        self.blocks[id as usize] = Some(variables.into());
-    }
-
-    /// Takes a block out that no query uses.
-    pub fn remove_block(&mut self, id: BlockIx) -> Result<(), &'static str> {
-        let at = id as usize;
-        if at >= self.blocks.len() || self.users[at] > 0 || !self.alone[at].is_empty() {
-            return Err("a block in use");
-        }
-        self.blocks[at] = None;
-        Ok(())
-    }
-
-    fn block(&self, id: BlockIx) -> &[Variable] {
-        self.blocks[id as usize].as_ref().expect("a block in use")
-    }
-
-    /// Subscribes to a query; those that differ in the last window alone are one. The payloads of its results are made of
-    /// `pieces`, if there are any.
+    /// Subscribes to a query of blocks, whose numbers none had before that were others; those that differ in the last
+    /// window alone are one. The payloads of its results are made of `pieces`, if there are any.
     pub fn subscribe(
         &mut self,
         number: u32,
-        body: Body,
+        (shape, blocks): (&Arc<Shape>, &[BlockIx]),
         window: Time,
         pieces: Option<&[Piece]>,
-    ) -> Result<QueryIx, &'static str> {
-        self.check(&body)?;
-        if !pieces.unwrap_or_default().iter().all(|piece| fits(piece, &body)) {
+    ) -> Result<(), &'static str> {
+        if blocks.len() != shape.form.blocks.len() {
+            return Err("a shape of another number of blocks");
+        }
+        if !pieces.unwrap_or_default().iter().all(|piece| fits(piece, &shape.form)) {
             return Err("a piece of what the query does not show");
         }
         if self.of_subscriber.contains_key(&number) {
             return Err("a subscriber that is there already");
         }
+        let body = Body { shape: shape.clone(), blocks: blocks.into() };
         let id = match self.ids.get(&body) {
             Some(&id) => id,
             None => self.add_query(body),
@@ -142,58 +130,37 @@ impl Correlator {
             self.recipes.add(number, pieces);
         }
         self.widen(id);
-        Ok(id)
-    }
-
-    fn check(&self, body: &Body) -> Result<(), &'static str> {
-        let known = |&b: &BlockIx| self.blocks.get(b as usize).is_some_and(|b| b.is_some());
-        if body.blocks.is_empty() || !body.blocks.iter().all(known) {
-            return Err("a query of unknown blocks");
-        }
-        if body.ties.len() + 1 != body.blocks.len() || body.windows.len() + 1 != body.ties.len().max(1) {
-            return Err("a tie for each block after the first, and a window for each but the last");
-        }
-        let inside = |p: &Place| {
-            let block = body.blocks.get(p.block as usize);
-            block.is_some_and(|&b| (p.variable as usize) < self.block(b).len())
-        };
-        let compared = body.comparisons.iter().all(|c| inside(&c.left) && inside(&c.right));
-        if !compared || !body.shown.iter().all(inside) {
-            return Err("a variable that its block has not");
-        }
         Ok(())
-    }
-
-    fn column(&self, body: &Body, place: Place) -> ColumnIx {
-        self.block(body.blocks[place.block as usize])[place.variable as usize].column
     }
 
     fn add_query(&mut self, body: Body) -> QueryIx {
         let id = self.free.pop().unwrap_or(self.queries.len() as QueryIx);
-        for role in body.roles(|p| self.column(&body, p)) {
-            let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
+        let Body { shape, blocks } = &body;
+        for role in &shape.roles {
+            let (stored, new) = (blocks[role.stored as usize], blocks[role.new as usize]);
             match role.order {
                 Some(order) => self.state.order_column(order.stored),
                 None if role.pairs.is_empty() => self.state.index_block(stored),
                 None => {}
             }
-            self.index.add(&role, (stored, new), id);
+            self.index.add(role, (stored, new), id);
         }
-        if body.blocks.len() > 2 && body.comparisons.iter().any(|c| c.op != Op::Eq) {
-            body.blocks.iter().for_each(|&b| self.state.index_block(b));
-            for c in body.comparisons.iter().filter(|c| c.is_order()) {
-                for place in [c.left, c.right] {
-                    self.state.order_column(self.column(&body, place));
-                }
+        let comparisons = &shape.form.comparisons;
+        if blocks.len() > 2 && comparisons.iter().any(|c| c.op != Op::Eq) {
+            blocks.iter().for_each(|&b| self.state.index_block(b));
+            for c in comparisons.iter().filter(|c| c.is_order()) {
+                self.state.order_column(shape.variable(c.left).column);
+                self.state.order_column(shape.variable(c.right).column);
             }
         }
-        match &body.blocks[..] {
-            [one] => self.alone[*one as usize].push(id),
-            all => all.iter().for_each(|&b| self.users[b as usize] += 1),
+        let bound = blocks.iter().max().map_or(0, |&b| b as usize + 1).max(self.blocks.len());
+        self.blocks.resize_with(bound, Users::default);
+        match blocks[..] {
+            [one] => self.blocks[one as usize].alone.push(id),
+            _ => blocks.iter().for_each(|&b| self.blocks[b as usize].joining += 1),
         }
-        let plan = Plan::new(&body, |b| self.block(b));
         self.ids.insert(body.clone(), id);
-        let query = Some(Query { body, subscribers: vec![], plan });
+        let query = Some(Query { body, subscribers: vec![] });
         match self.queries.get_mut(id as usize) {
             Some(free) => *free = query,
             None => self.queries.push(query),
@@ -204,15 +171,14 @@ impl Correlator {
     /// The index reaches as far as the query's widest window.
     fn widen(&mut self, id: QueryIx) {
         let Some(query) = &self.queries[id as usize] else { return };
-        let body = query.body.clone();
         let span = query.span();
-        for role in body.roles(|p| self.column(&body, p)) {
-            let reach = match &body.ties[..] {
+        for role in &query.body.shape.roles {
+            let reach = match &query.form().ties[..] {
                 [Tie::FollowedBy] if role.new == 1 => Reach { back: span, ahead: 0 },
                 [Tie::FollowedBy] => Reach { back: 0, ahead: span },
                 _ => Reach { back: span, ahead: span },
             };
-            self.index.widen(&role, body.blocks[role.new as usize], reach);
+            self.index.widen(role, query.body.blocks[role.new as usize], reach);
         }
     }
 
@@ -227,22 +193,22 @@ impl Correlator {
             *self.spans.entry(query.span()).or_default() += 1;
             return Some(vec![]);
         }
-        let query = self.queries[id as usize].take()?;
+        let Query { body, .. } = self.queries[id as usize].take()?;
         self.free.push(id);
-        let body = &query.body;
-        self.ids.remove(body);
-        for role in body.roles(|p| self.column(body, p)) {
-            let (stored, new) = (body.blocks[role.stored as usize], body.blocks[role.new as usize]);
-            self.index.remove(&role, (stored, new), id);
+        self.ids.remove(&body);
+        let Body { shape, blocks } = body;
+        for role in &shape.roles {
+            let (stored, new) = (blocks[role.stored as usize], blocks[role.new as usize]);
+            self.index.remove(role, (stored, new), id);
         }
-        match &body.blocks[..] {
-            [one] => self.alone[*one as usize].retain(|&q| q != id),
-            all => all.iter().for_each(|&b| self.users[b as usize] -= 1),
+        match blocks[..] {
+            [one] => self.blocks[one as usize].alone.retain(|&q| q != id),
+            _ => blocks.iter().for_each(|&b| self.blocks[b as usize].joining -= 1),
         }
-        let mut unused = body.blocks.to_vec();
+        let mut unused = blocks.into_vec();
         unused.sort_unstable();
         unused.dedup();
-        unused.retain(|&b| self.users[b as usize] == 0 && self.alone[b as usize].is_empty());
+        unused.retain(|&b| self.blocks[b as usize].is_empty());
         Some(unused)
     }
 
@@ -275,13 +241,15 @@ impl Correlator {
         }
         self.counts.messages += 1;
         if let Some(slot) = self.store(input, witness) {
-            let mut gathered = Gathered::new(limits);
-            self.gather(slot, &mut gathered);
+            let (mut gathered, mut probe) = (Gathered::new(limits), std::mem::take(&mut self.probe));
+            self.gather(&mut probe, slot, &mut gathered);
             if gathered.is_full() {
                 gathered.begin_again();
-                self.gather_in_order(slot, &mut gathered);
+                self.gather_in_order(&mut probe, slot, &mut gathered);
             }
+            self.probe = probe;
             let (found, cuts) = gathered.finish();
+            self.counts.cut += cuts.iter().filter(|cut| cut.1 == Cut::Work).count() as u64;
             for one in &found {
                 out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
             }
@@ -295,53 +263,37 @@ impl Correlator {
     }
 
     /// Finds what a message completes, until that is too much.
-    fn gather(&mut self, slot: Slot, out: &mut Gathered) {
+    fn gather(&self, probe: &mut Probe, slot: Slot, out: &mut Gathered) {
         if self.is_kept(slot) {
-            let mut hits = std::mem::take(&mut self.hits);
-            hits.clear();
-            if !self.probe.run(&self.state, &self.index, slot, out.most_hits(), &mut hits) {
+            if !probe.run(&self.state, &self.index, slot, out.most_hits()) {
                 out.give_up();
             }
-            for &(entry, other) in &hits {
+            for &(entry, other) in &probe.hits {
                 if out.is_full() {
                     break;
                 }
                 self.meet(entry, slot, other, out);
             }
-            hits.clear();
-            hits.shrink_to(MOST_KEPT);
-            self.hits = hits;
         }
         self.gather_alone(slot, out);
     }
 
     /// The same with one stored message after another, in the order of their arrival.
-    fn gather_in_order(&mut self, slot: Slot, out: &mut Gathered) {
+    fn gather_in_order(&self, probe: &mut Probe, slot: Slot, out: &mut Gathered) {
         if self.is_kept(slot) {
-            let (index, mut probe) = (std::mem::take(&mut self.index), std::mem::take(&mut self.probe));
-            let mut state = std::mem::take(&mut self.state);
-            probe.run_in_order(&mut state, &index, slot, |state, hits| {
-                std::mem::swap(&mut self.state, state);
-                for &(entry, other) in hits {
-                    self.meet(entry, slot, other, out);
-                }
-                std::mem::swap(&mut self.state, state);
-            });
-            (self.index, self.probe, self.state) = (index, probe, state);
+            probe.run_in_order(&self.state, &self.index, slot, |entry, other| self.meet(entry, slot, other, out));
         }
         self.gather_alone(slot, out);
     }
 
     /// Finds the results of queries of one block.
-    fn gather_alone(&mut self, slot: Slot, out: &mut Gathered) {
-        let blocks = self.state.get(slot).blocks.clone();
-        for &block in blocks.iter() {
-            for i in 0..self.alone[block as usize].len() {
-                if out.is_full() {
-                    return;
-                }
-                self.give(self.alone[block as usize][i], &[slot], out);
+    fn gather_alone(&self, slot: Slot, out: &mut Gathered) {
+        let blocks = self.state.get(slot).blocks.iter();
+        for &query in blocks.flat_map(|&block| &self.blocks[block as usize].alone) {
+            if out.is_full() {
+                return;
             }
+            self.give(query, &[slot], out);
         }
     }
 
@@ -372,7 +324,7 @@ impl Correlator {
     fn store(&mut self, input: Input<'_>, witness: &Witness) -> Option<Slot> {
         let number = self.arrived;
         self.arrived += 1;
-        let known = |&b: &BlockIx| self.blocks.get(b as usize).is_some_and(|b| b.is_some());
+        let known = |&b: &BlockIx| self.blocks.get(b as usize).is_some_and(|users| !users.is_empty());
         let blocks: Vec<BlockIx> = witness.blocks.iter().copied().filter(known).collect();
         if blocks.is_empty() {
             return None;
@@ -401,7 +353,7 @@ impl Correlator {
 
     /// Can a later message join with it?
     fn is_kept(&self, slot: Slot) -> bool {
-        self.state.get(slot).blocks.iter().any(|&b| self.users[b as usize] > 0)
+        self.state.get(slot).blocks.iter().any(|&b| self.blocks[b as usize].joining > 0)
     }
 
     fn keep(&mut self, slot: Slot) {
@@ -424,7 +376,7 @@ impl Correlator {
     }
 
     /// A new message may play a part with a stored one.
-    fn meet(&mut self, entry: Entry, new: Slot, stored: Slot, out: &mut Gathered) {
+    fn meet(&self, entry: Entry, new: Slot, stored: Slot, out: &mut Gathered) {
         let Some(query) = &self.queries[entry.query as usize] else { return };
         if query.body.blocks.len() == 2 {
             let slots = if entry.new == 1 { [stored, new] } else { [new, stored] };
@@ -436,9 +388,8 @@ impl Correlator {
             return;
         }
         let mut found = vec![];
-        let chain = Chain { state: &self.state, query, block: |b| self.block(b) };
+        let chain = Chain { state: &self.state, query };
         if !chain.complete((entry.new, new), (entry.stored, stored), &mut found) {
-            self.counts.cut += 1;
             out.unfinished(&asking);
         }
         for slots in found {
@@ -450,7 +401,7 @@ impl Correlator {
     }
 
     /// Gathers the results of a query for messages, as far as some subscriber's window has them all.
-    fn give(&mut self, id: QueryIx, slots: &[Slot], out: &mut Gathered) {
+    fn give(&self, id: QueryIx, slots: &[Slot], out: &mut Gathered) {
         let Some(query) = &self.queries[id as usize] else { return };
         let times: Vec<Time> = slots.iter().map(|&s| self.state.get(s).time).collect();
         let Some(gap) = query.gap(&times).filter(|&gap| gap <= query.widest()) else { return };
@@ -460,23 +411,22 @@ impl Correlator {
         if asking.is_empty() {
             return;
         }
+        let plan = &query.body.shape.plan;
         let unbound = |(&slot, (i, &block)): (&Slot, (usize, &BlockIx))| {
             let doc = self.state.get(slot);
-            query.plan.needs_bindings(i as u32, doc) && doc.bindings_of(block).is_none()
+            plan.needs_bindings(i as u32, doc) && doc.bindings_of(block).is_none()
         };
         if slots.iter().zip(query.body.blocks.iter().enumerate()).any(unbound) {
-            self.counts.cut += 1; // the message had more of them than it may
-            out.unfinished(&asking);
+            out.unfinished(&asking); // the message had more of them than it may
             return;
         }
         let docs: Vec<&Doc> = slots.iter().map(|&s| self.state.get(s)).collect();
         let numbers: Box<[u64]> = docs.iter().map(|d| d.number).collect();
-        let all = query.plan.solve(&query.body, &docs, &self.state.values, |nodes| {
+        let all = plan.solve(&query.body.blocks, &docs, &self.state.values, |nodes| {
             let (numbers, slots, asking) = (numbers.clone(), slots.into(), asking.clone());
             out.push(Found { query: id, numbers, nodes: nodes.into(), slots, asking })
         });
         if !all {
-            self.counts.cut += 1;
             out.unfinished(&asking);
         }
     }
@@ -496,9 +446,9 @@ fn forget(spans: &mut BTreeMap<Time, u32>, query: &Query) {
 }
 
 /// Does a piece name a variable that the query shows?
-fn fits(piece: &Piece, body: &Body) -> bool {
+fn fits(piece: &Piece, form: &Form) -> bool {
     match *piece {
         Piece::Text(_) => true,
-        Piece::Element { block, shown } => body.shown.get(shown as usize).is_some_and(|p| p.block == block),
+        Piece::Element { block, shown } => form.shown.get(shown as usize).is_some_and(|p| p.block == block),
     }
 }

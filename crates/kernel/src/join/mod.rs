@@ -32,9 +32,9 @@ pub(crate) mod witness;
 
 pub use engine::{Correlator, Input, Settings};
 pub use payload::{Payloads, Piece};
-pub use query::{Body, Comparison, Place, Tie};
+pub use query::{Comparison, Form, Place, Shape, Tie};
 pub use results::Results;
-pub use witness::{Blocks, Spec, Variable, Witness};
+pub use witness::{BlockShape, Blocks, Variable, Witness};
 
 /// Event time, in whatever unit the caller has.
 pub type Time = i64;

@@ -30,34 +30,42 @@ pub struct Probe {
     /// Stored messages, each with a pair of columns in which it agrees with the new one.
     met: Vec<(Slot, PairIx)>,
     pairs: Vec<PairIx>,
+    /// What was found.
+    pub hits: Vec<(Entry, Slot)>,
 }
 
+/// Room for what is found that is kept from one message to the next.
+const MOST_KEPT: usize = 1 << 16;
+
 impl Probe {
-    /// Appends what is found for a message that is not in the index yet. False if that is more than `most`: the rest is
-    /// missing.
-    pub fn run(&mut self, state: &State, index: &Index, new: Slot, most: usize, hits: &mut Vec<(Entry, Slot)>) -> bool {
+    /// Finds the parts of a message that is not in the index yet, and leaves them in `hits`. False if that is more than
+    /// `most`: the rest is missing.
+    pub fn run(&mut self, state: &State, index: &Index, new: Slot, most: usize) -> bool {
         self.meet(state, index, new);
+        let Probe { avoided, met, pairs, hits, .. } = self;
+        hits.clear();
+        hits.shrink_to(MOST_KEPT);
         let doc = state.get(new);
         let mut within = Within::new(index, &doc.blocks);
-        for same in self.met.chunk_by(|a, b| a.0 == b.0) {
+        for same in met.chunk_by(|a, b| a.0 == b.0) {
             let slot = same[0].0;
             if hits.len() > most {
                 return false;
             }
-            if same.len() == 1 && self.avoided.is_empty() {
+            if same.len() == 1 && avoided.is_empty() {
                 let stored = || &state.get(slot).blocks[..];
                 let found = within.of_single(same[0].1, state.set_of(slot), stored);
                 hits.extend(found.iter().map(|&entry| (entry, slot)));
                 continue;
             }
             let stored = state.get(slot);
-            if self.avoided.is_empty() {
-                self.pairs.clear();
-                self.pairs.extend(same.iter().map(|m| m.1));
+            if avoided.is_empty() {
+                pairs.clear();
+                pairs.extend(same.iter().map(|m| m.1));
             } else {
-                agreeing(&stored.keys, &doc.keys, index, &mut self.pairs);
+                agreeing(&stored.keys, &doc.keys, index, pairs);
             }
-            within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
+            within.each(pairs, &stored.blocks, |entry| hits.push((entry, slot)));
         }
         let scans = Scans::new(state, index, new);
         for (slot, lead) in scans.slots(state, new) {
@@ -71,15 +79,9 @@ impl Probe {
 
     /// Calls `f` with the parts that a message may play with one stored message after another, in the order in which
     /// these arrived. Takes longer than `run`, and memory for the parts of one stored message at a time.
-    pub fn run_in_order(
-        &mut self,
-        state: &mut State,
-        index: &Index,
-        new: Slot,
-        mut f: impl FnMut(&mut State, &[(Entry, Slot)]),
-    ) {
+    pub fn run_in_order(&mut self, state: &State, index: &Index, new: Slot, mut f: impl FnMut(Entry, Slot)) {
         self.meet(state, index, new);
-        let (blocks, keys) = (state.get(new).blocks.clone(), state.get(new).keys.clone());
+        let doc = state.get(new);
         let scans = Scans::new(state, index, new);
         let leads = scans.slots(state, new);
         let mut slots: Vec<Slot> = self.met.iter().map(|m| m.0).chain(leads.iter().map(|l| l.0)).collect();
@@ -87,10 +89,10 @@ impl Probe {
         slots.dedup();
         let mut by_slot: HashMap<Slot, Vec<u32>> = HashMap::new();
         leads.into_iter().for_each(|(slot, lead)| by_slot.entry(slot).or_default().push(lead));
-        let mut within = Within::new(index, &blocks);
-        let mut hits = vec![];
+        let mut within = Within::new(index, &doc.blocks);
+        let mut entries = vec![];
         for slot in slots {
-            hits.clear();
+            entries.clear();
             let from = self.met.partition_point(|m| m.0 < slot);
             let same = self.met[from..].iter().take_while(|m| m.0 == slot);
             let stored = state.get(slot);
@@ -98,15 +100,15 @@ impl Probe {
             self.pairs.extend(same.map(|m| m.1));
             if !self.pairs.is_empty() {
                 if !self.avoided.is_empty() {
-                    agreeing(&stored.keys, &keys, index, &mut self.pairs);
+                    agreeing(&stored.keys, &doc.keys, index, &mut self.pairs);
                 }
-                within.each(&self.pairs, &stored.blocks, |entry| hits.push((entry, slot)));
+                within.each(&self.pairs, &stored.blocks, |entry| entries.push(entry));
             }
             for &lead in by_slot.get(&slot).into_iter().flatten() {
-                scans.each(state, slot, lead, |entry| hits.push((entry, slot)));
+                scans.each(state, slot, lead, |entry| entries.push(entry));
             }
-            hits.sort_unstable_by_key(|(entry, _)| (entry.query, entry.new, entry.stored));
-            f(state, &hits);
+            entries.sort_unstable_by_key(|entry| (entry.query, entry.new, entry.stored));
+            entries.iter().for_each(|&entry| f(entry, slot));
         }
     }
 

@@ -1,7 +1,11 @@
 //! Queries in canonical form: whoever asks the same but for the window is a subscriber of one query.
 
+use super::solve::Plan;
+use super::witness::Variable;
 use super::{BlockIx, ColumnIx, Time};
 use crate::shapes::program::Op;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// How a block is tied to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,10 +65,11 @@ impl Comparison {
     }
 }
 
-/// What a query asks, but for the window of its last tie.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Body {
-    pub blocks: Box<[BlockIx]>,
+/// What queries ask that differ in the constants of their blocks, or in the window of the last tie, alone.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Form {
+    /// By block its variables.
+    pub blocks: Box<[Arc<[Variable]>]>,
     /// One less than blocks.
     pub ties: Box<[Tie]>,
     /// The windows of all ties but the last one, which subscribers have.
@@ -73,6 +78,57 @@ pub struct Body {
     /// The bindings that tell results apart.
     pub shown: Box<[Place]>,
 }
+
+/// A form, and what follows from it.
+pub struct Shape {
+    pub form: Form,
+    /// Every part that a new message can play.
+    pub roles: Box<[Role]>,
+    /// What [`super::solve`] does, in its order.
+    pub plan: Plan,
+    hash: u64,
+}
+
+impl Shape {
+    pub fn new(form: Form) -> Result<Shape, &'static str> {
+        if form.ties.len() + 1 != form.blocks.len() || form.windows.len() + 1 != form.ties.len().max(1) {
+            return Err("a tie for each block after the first, and a window for each but the last");
+        }
+        let inside = |p: &Place| form.blocks.get(p.block as usize).is_some_and(|b| (p.variable as usize) < b.len());
+        let compared = form.comparisons.iter().all(|c| inside(&c.left) && inside(&c.right));
+        if !compared || !form.shown.iter().all(inside) {
+            return Err("a variable that its block has not");
+        }
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&form);
+        Ok(Shape { roles: form.roles().into(), plan: Plan::new(&form), form, hash })
+    }
+
+    pub fn variable(&self, place: Place) -> Variable {
+        self.form.variable(place)
+    }
+}
+
+/// What a query asks, but for the window of its last tie.
+#[derive(Clone)]
+pub struct Body {
+    pub shape: Arc<Shape>,
+    pub blocks: Box<[BlockIx]>,
+}
+
+impl Hash for Body {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.shape.hash, &self.blocks).hash(state);
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Body) -> bool {
+        let same_shape = || Arc::ptr_eq(&self.shape, &other.shape) || self.shape.form == other.shape.form;
+        self.blocks == other.blocks && same_shape()
+    }
+}
+
+impl Eq for Body {}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subscriber {
@@ -86,18 +142,20 @@ pub struct Query {
     pub body: Body,
     /// The widest window first.
     pub subscribers: Vec<Subscriber>,
-    /// What [`super::solve`] does, in its order.
-    pub plan: super::solve::Plan,
 }
 
 impl Query {
+    pub fn form(&self) -> &Form {
+        &self.body.shape.form
+    }
+
     pub fn widest(&self) -> Time {
         self.subscribers.first().map_or(0, |s| s.window)
     }
 
     /// How far apart two of its messages can be.
     pub fn span(&self) -> Time {
-        self.body.windows.iter().fold(self.widest(), |sum, w| sum.saturating_add(*w))
+        self.form().windows.iter().fold(self.widest(), |sum, w| sum.saturating_add(*w))
     }
 
     pub fn subscribe(&mut self, new: Subscriber) {
@@ -109,9 +167,9 @@ impl Query {
     pub fn gap(&self, times: &[Time]) -> Option<Time> {
         let mut left = times[0];
         let mut gap = 0;
-        for (i, (tie, &right)) in self.body.ties.iter().zip(&times[1..]).enumerate() {
+        for (i, (tie, &right)) in self.form().ties.iter().zip(&times[1..]).enumerate() {
             gap = tie.gap(left, right)?;
-            if self.body.windows.get(i).is_some_and(|&w| gap > w) {
+            if self.form().windows.get(i).is_some_and(|&w| gap > w) {
                 return None;
             }
             left = left.max(right);
@@ -140,10 +198,15 @@ pub struct Order {
     pub new: ColumnIx,
 }
 
-impl Body {
+impl Form {
+    fn variable(&self, place: Place) -> Variable {
+        self.blocks[place.block as usize][place.variable as usize]
+    }
+
     /// Every part that a new message can play: each block, with that other block which it shares most equalities
     /// with, or else an order.
-    pub fn roles(&self, column: impl Fn(Place) -> ColumnIx) -> Vec<Role> {
+    fn roles(&self) -> Vec<Role> {
+        let column = |place| self.variable(place).column;
         let count = self.blocks.len() as u32;
         let role = |new: u32, stored: u32| {
             let mut pairs = vec![];

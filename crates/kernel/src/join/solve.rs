@@ -4,7 +4,7 @@
 //! block asks of the structure has been seen when it matched. Elsewhere variables are bound one by one, below the
 //! binding of their parents; what is shown comes first, so that the rest only has to exist.
 
-use super::query::{Body, Place};
+use super::query::{Form, Place};
 use super::state::Doc;
 use super::values::Values;
 use super::witness::Variable;
@@ -34,10 +34,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new<'a>(body: &Body, block: impl Fn(BlockIx) -> &'a [Variable]) -> Plan {
+    pub fn new(form: &Form) -> Plan {
         let mut steps: Vec<Step> = vec![];
         let mut add = |place: Place| {
-            let variables = block(body.blocks[place.block as usize]);
+            let variables = &form.blocks[place.block as usize];
             let mut line = vec![place.variable];
             while variables[line[line.len() - 1] as usize].parent != line[line.len() - 1] {
                 line.push(variables[line[line.len() - 1] as usize].parent);
@@ -53,8 +53,8 @@ impl Plan {
             }
             parent.unwrap_or(0)
         };
-        let shown: Box<[usize]> = body.shown.iter().map(|&p| add(p)).collect();
-        let checks: Vec<_> = body.comparisons.iter().map(|c| (add(c.left), c.op, add(c.right))).collect();
+        let shown: Box<[usize]> = form.shown.iter().map(|&p| add(p)).collect();
+        let checks: Vec<_> = form.comparisons.iter().map(|c| (add(c.left), c.op, add(c.right))).collect();
         for check in checks {
             steps[check.0.max(check.2)].checks.push(check);
         }
@@ -70,13 +70,19 @@ impl Plan {
 
     /// Calls `emit` with the shown nodes of each result, until it says that no more are wanted. False if there was too
     /// much to try.
-    pub fn solve(&self, body: &Body, docs: &[&Doc], values: &Values, emit: impl FnMut(&[NodeIx]) -> bool) -> bool {
+    pub fn solve(
+        &self,
+        blocks: &[BlockIx],
+        docs: &[&Doc],
+        values: &Values,
+        emit: impl FnMut(&[NodeIx]) -> bool,
+    ) -> bool {
         let free: Vec<bool> = (0..docs.len()).map(|b| self.needs_bindings(b as u32, docs[b])).collect();
         let bound = vec![(0, 0); self.steps.len()];
         let tuple = vec![0; self.shown.len()];
         let found = HashSet::new();
         let mut search =
-            Search { plan: self, body, docs, values, free, bound, tuple, found, emit, tried: 0, enough: false };
+            Search { plan: self, blocks, docs, values, free, bound, tuple, found, emit, tried: 0, enough: false };
         search.bind(0);
         search.tried < MAX_TRIED
     }
@@ -84,7 +90,7 @@ impl Plan {
 
 struct Search<'a, F> {
     plan: &'a Plan,
-    body: &'a Body,
+    blocks: &'a [BlockIx],
     docs: &'a [&'a Doc],
     values: &'a Values,
     /// By message: its bindings have to be searched.
@@ -120,7 +126,7 @@ impl<F: FnMut(&[NodeIx]) -> bool> Search<'_, F> {
             let node = doc.cells_of(step.variable.column)[0].node;
             return self.try_node(at, node);
         }
-        let Some(bindings) = doc.bindings_of(self.body.blocks[step.place.block as usize]) else { return false };
+        let Some(bindings) = doc.bindings_of(self.blocks[step.place.block as usize]) else { return false };
         match step.parent {
             None => self.try_all(at, bindings.roots.iter().copied()),
             Some(parent) => {

@@ -10,15 +10,16 @@ use crate::shapes::search::Message;
 use crate::tagpaths::{LinearPath, TooMuch};
 use crate::transform::code::NOTHING;
 use crate::transform::run::Runner;
-use crate::transform::set::Set;
+use crate::transform::set::{Set, Spec};
 use crate::values::constants::Constants;
 use crate::xml::XmlError;
+use std::sync::Arc;
 
 /// Pairs of nodes that the bindings of one message may have. Blocks beyond that have none.
 const MAX_PAIRS: usize = 1 << 22;
 
 /// A variable of a block, parents before children; the first one is the block's root.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Variable {
     /// Place of the parent among the block's variables; that of the root is its own.
     pub parent: u32,
@@ -135,20 +136,14 @@ struct Column {
 
 struct Block {
     stream: u32,
-    variables: Box<[Variable]>,
+    variables: Arc<[Variable]>,
 }
 
-/// What a caller knows of a block: its stream; its program with the constants of the slots, which returns the paths from
-/// parents to the variables other than the root; a program (`or` of exists) with the path from the document to each
-/// variable; and the variables.
-pub struct Spec<'a> {
-    pub stream: u32,
-    pub words: &'a [u32],
-    pub row: &'a [f64],
-    pub paths: &'a [u32],
-    pub variables: Vec<Variable>,
-    /// The keys of the block and of the columns of its variables, for a witness that is to be read elsewhere.
-    pub keys: Option<(u64, &'a [u64])>,
+/// What blocks have in common that differ in their constants alone.
+pub struct BlockShape {
+    stream: u32,
+    spec: Spec,
+    pub variables: Arc<[Variable]>,
 }
 
 /// The blocks of all streams, one set of patterns.
@@ -173,12 +168,20 @@ pub(crate) struct Scratch {
 }
 
 impl Blocks {
-    /// Adds a block under its number. `known` are the names, and the number of string constants, that programs may have.
-    pub fn add(&mut self, id: BlockIx, spec: Spec<'_>, known: (&Names, usize)) -> Result<(), &'static str> {
+    /// Returns the shape of blocks that may be added, and knows the columns of their variables from now on. It is made of a
+    /// block's program, which returns the paths from parents to the variables other than the root; a program (`or` of
+    /// exists) with the path from the document to each variable; and the variables.
+    pub(crate) fn shape(
+        &mut self,
+        stream: u32,
+        words: &[u32],
+        paths: &[u32],
+        variables: Vec<Variable>,
+        names: &Names,
+    ) -> Result<BlockShape, &'static str> {
         const WRONG: &str = "not the paths of a block's variables";
-        let Spec { stream, words, row, paths, variables, keys } = spec;
         let rising = variables.iter().enumerate().all(|(i, v)| v.parent < i.max(1) as u32);
-        let Pred::Or(paths) = Program::decode(paths, known.0)?.pred else { return Err(WRONG) };
+        let Pred::Or(paths) = Program::decode(paths, names)?.pred else { return Err(WRONG) };
         if variables.is_empty() || !rising || paths.len() != variables.len() {
             return Err("the variables of a block come after their parents, each with a path");
         }
@@ -187,7 +190,7 @@ impl Blocks {
             _ => Err(WRONG),
         };
         let paths = paths.iter().map(linear).collect::<Result<Vec<_>, _>>()?;
-        self.set.add(id, (words, row), NOTHING, false, known)?;
+        let spec = Spec::decode(words, names)?;
         for (path, variable) in paths.into_iter().zip(&variables) {
             let bind = self.set.binds.acquire(path) as usize;
             if self.columns.len() <= bind {
@@ -199,17 +202,31 @@ impl Blocks {
                 same.push(Column { id: variable.column, stream, joined });
             }
         }
+        Ok(BlockShape { stream, spec, variables: variables.into() })
+    }
+
+    /// Adds a block under its number. `strings` is how many string constants are known.
+    pub(crate) fn add(
+        &mut self,
+        id: BlockIx,
+        shape: &BlockShape,
+        row: &[f64],
+        keys: Option<(u64, &[u64])>,
+        strings: usize,
+    ) -> Result<(), &'static str> {
+        let BlockShape { stream, spec, variables } = shape;
+        self.set.add(id, (spec, row), NOTHING, false, strings)?;
         if let Some((key, columns)) = keys {
             self.keys.add(id, key, variables.iter().map(|v| v.column).zip(columns.iter().copied()));
         }
         if self.blocks.len() <= id as usize {
             self.blocks.resize_with(id as usize + 1, || None);
         }
-        self.blocks[id as usize] = Some(Block { stream, variables: variables.into() });
-        if self.counts.len() <= stream as usize {
-            self.counts.resize(stream as usize + 1, 0);
+        self.blocks[id as usize] = Some(Block { stream: *stream, variables: variables.clone() });
+        if self.counts.len() <= *stream as usize {
+            self.counts.resize(*stream as usize + 1, 0);
         }
-        self.counts[stream as usize] += 1;
+        self.counts[*stream as usize] += 1;
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use crate::paths::{Step, NONE};
 use crate::shapes::block::{Constant, Form};
 use crate::shapes::select::Form as Selected;
 use crate::shapes::store::{Access, Shape};
+use crate::transform::set::Spec;
 use crate::values::constants::Constants;
 use crate::words::Words;
 
@@ -118,7 +119,6 @@ impl SavedTransforms {
             let words = programs.get(program as usize).ok_or("a transform without a program")?;
             let row = take_row(&mut rows, constants as usize)?;
             let code = take(&mut codes, code as usize)?;
-            let known = (&engine.index.names, engine.constants.len());
             let plan = take(&mut subs, count as usize)?;
             if words.is_empty() {
                 for &[sub, empty] in plan {
@@ -127,7 +127,8 @@ impl SavedTransforms {
                 continue;
             }
             let (&[first, empty], others) = plan.split_first().ok_or("an unused plan")?;
-            engine.transforms.add(first, (words, &row), code, empty != 0, known)?;
+            let spec = Spec::decode(words, &engine.index.names)?;
+            engine.transforms.add(first, (&spec, &row), code, empty != 0, engine.constants.len())?;
             others.iter().for_each(|&[sub, empty]| engine.transforms.add_like(first, sub, empty != 0));
         }
         if subs.is_empty() && rows.is_empty() && codes.is_empty() {

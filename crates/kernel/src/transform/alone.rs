@@ -79,7 +79,7 @@ impl<'a> Alone<'a> {
     fn plan(&mut self, plan: &Plan, looks: usize) -> Result<Found<'a>, TooMuch> {
         let mut found = Found::of(self.message, plan.returns.len(), Groups::default());
         self.most = MESSAGE_LOOKS.min(self.looks + looks);
-        let Ok((spec, _)) = Spec::decode(&plan.words, self.message.names) else { return Ok(found) };
+        let Ok(spec) = Spec::decode(&plan.words, self.message.names) else { return Ok(found) };
         let steps = self.steps(&spec.binding, &plan.row)?;
         found.bound = self.select(&steps, 0)?;
         for condition in &spec.conditions {

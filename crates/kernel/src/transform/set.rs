@@ -143,16 +143,18 @@ impl Plan {
     }
 }
 
-/// A transform but for its template, as its program says.
+/// A transform but for its template and its constants, as its program says.
 pub struct Spec {
     pub binding: Twig,
     pub conditions: Vec<Pred>,
     pub returns: Vec<Twig>,
+    slots: Vec<Slot>,
+    words: Box<[u32]>,
 }
 
 impl Spec {
     /// Encoded as the program (exists binding `and` (conditions) `and` (`or` of exists return)).
-    pub fn decode(words: &[u32], names: &Names) -> Result<(Spec, Vec<Slot>), &'static str> {
+    pub fn decode(words: &[u32], names: &Names) -> Result<Spec, &'static str> {
         const WRONG: &str = "not the program of a transform";
         let Program { pred, slots } = Program::decode(words, names)?;
         let Pred::And(parts) = pred else { return Err(WRONG) };
@@ -164,7 +166,7 @@ impl Spec {
             _ => Err(WRONG),
         };
         let returns = returns.into_iter().map(twig).collect::<Result<_, _>>()?;
-        Ok((Spec { binding, conditions, returns }, slots))
+        Ok(Spec { binding, conditions, returns, slots, words: words.into() })
     }
 }
 
@@ -211,22 +213,21 @@ impl Set {
         [self.plans.len(), self.classes.len(), self.bindings.len(), self.rels.len()]
     }
 
-    /// Adds a subscription: its program with the constants of the slots, and the code of what is made of the groups. With
-    /// `deliver_empty` that is made also where there are none.
+    /// Adds a subscription: what its program says, the constants of its slots, and the code of what is made of the groups.
+    /// With `deliver_empty` that is made also where there are none. `strings` is how many string constants are known.
     pub fn add(
         &mut self,
         sub: u32,
-        (words, row): (&[u32], &[f64]),
+        (spec, row): (&Spec, &[f64]),
         code: &[u8],
         deliver_empty: bool,
-        (names, strings): (&Names, usize),
+        strings: usize,
     ) -> Result<(), &'static str> {
-        let (spec, slots) = Spec::decode(words, names)?;
-        if slots.len() != row.len() {
+        if spec.slots.len() != row.len() {
             return Err("a row with another number of constants than its program has slots");
         }
-        let row: Vec<u64> = slots.iter().zip(row).map(|(slot, &x)| slot.word(x)).collect();
-        if slots.iter().zip(&row).any(|(s, &x)| *s == Slot::Str && x >= strings as u64) {
+        let row: Vec<u64> = spec.slots.iter().zip(row).map(|(slot, &x)| slot.word(x)).collect();
+        if spec.slots.iter().zip(&row).any(|(s, &x)| *s == Slot::Str && x >= strings as u64) {
             return Err("a string that is not known");
         }
         let making = Making::decode(code)?;
@@ -236,7 +237,7 @@ impl Set {
         if self.of_sub.contains_key(&sub) {
             return Err("a subscription that is there already");
         }
-        let class = self.acquire_class(&spec, &row);
+        let class = self.acquire_class(spec, &row);
         let returns: Box<[Return]> = spec.returns.iter().map(|twig| self.acquire_return(twig, &row)).collect();
         let known_as = key(&(class, &returns, code));
         let shared = &mut self.words;
@@ -247,7 +248,7 @@ impl Set {
             making,
             subs: vec![],
             wanting_empty: vec![],
-            words: shared.get_or_insert_with(words, |words| words.into()).clone(),
+            words: shared.get_or_insert_with(&*spec.words, |words| words.into()).clone(),
             row: row.into(),
             code: code.into(),
         };

@@ -10,7 +10,7 @@ from twigcast.lang.lexer import check_text
 from twigcast.lang.names import Scope
 
 if TYPE_CHECKING:
-    from twigcast.constructor import Transform
+    from twigcast.ir.transform import Transform
     from twigcast.lang.flwr.printer import to_xquery
 
 # No XPath expression begins like this.

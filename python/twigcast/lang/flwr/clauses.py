@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from twigcast.constructor import (
+from twigcast.errors import Span
+from twigcast.hints import misspelt
+from twigcast.ir.transform import (
     Constant,
     Content,
     Copy,
@@ -19,8 +21,6 @@ from twigcast.constructor import (
     Transform,
     items_of,
 )
-from twigcast.errors import Span
-from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.ast import Expr
 from twigcast.lang.flwr import refusals

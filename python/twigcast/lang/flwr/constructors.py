@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from twigcast.constructor import Attribute, Comment, Content, Copy, Element, Hole, Instruction, Item, Name
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.hints import misspelt
+from twigcast.ir.transform import Attribute, Comment, Content, Copy, Element, Hole, Instruction, Item, Name
+from twigcast.ir.visit import replace
 from twigcast.lang.flwr.scanner import QNAME, SPACE, WORD, expression, reference, skip_space
 from twigcast.lang.names import XML_NAMESPACE, Scope
 

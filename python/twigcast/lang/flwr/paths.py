@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from twigcast.constructor import Condition, Constant, Copy, Function, Item, Path
 from twigcast.errors import QueryError, Span
+from twigcast.ir.pattern import TRUE, Exists, Reason, Twig
+from twigcast.ir.transform import Condition, Constant, Copy, Function, Item, Path
 from twigcast.lang import ast
 from twigcast.lang.approximate import is_exact
 from twigcast.lang.ast import Expr
@@ -12,7 +13,6 @@ from twigcast.lang.outer import at_document
 from twigcast.lang.predicates import Predicates
 from twigcast.lang.printer import to_text
 from twigcast.lang.routes import SINGLE, Route, node_test
-from twigcast.pattern import TRUE, Exists, Reason, Twig
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "string", "concat")
 _DEEP = "nested too deeply for a tree pattern"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twigcast.constructor import (
+from twigcast.ir.transform import (
     Comment,
     Constant,
     Content,

@@ -18,7 +18,7 @@ from twigcast.lang.names import Scope
 from twigcast.lang.xscl.windows import window_text
 
 if TYPE_CHECKING:
-    from twigcast.correlation import Correlation
+    from twigcast.ir.correlation import Correlation
 
 # No XPath expression and no transform has one of these outside a string.
 _CLAUSES = re.compile(r"\s*(?:SELECT|FROM)\s+[^\s=!<>|+*/,)\]-]|\s*SELECT\s*[*<$]", re.IGNORECASE)

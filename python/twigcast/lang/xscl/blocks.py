@@ -7,9 +7,10 @@ the edges, and conditions without marks stay filters.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twigcast.errors import QueryError, Span
+from twigcast.ir.visit import replace
 from twigcast.lang import ast
 from twigcast.lang.ast import AxisStep, Expr, KindTest, NameTest
 from twigcast.lang.lexer import Token

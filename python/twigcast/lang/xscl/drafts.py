@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from twigcast.errors import Span
+from twigcast.ir.visit import replace
 from twigcast.lang import ast
 from twigcast.lang.ast import AxisStep, Expr
 from twigcast.lang.printer import is_any_depth

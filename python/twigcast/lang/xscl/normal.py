@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from twigcast.constructor import Path
-from twigcast.correlation import Block, Variable
 from twigcast.errors import QueryError
+from twigcast.ir.correlation import Block, Variable
+from twigcast.ir.pattern import Twig
+from twigcast.ir.transform import Path
 from twigcast.lang import ast
 from twigcast.lang.flwr.paths import Paths
 from twigcast.lang.xscl.blocks import BlockDraft
 from twigcast.lang.xscl.drafts import Draft, path_of, without_self
-from twigcast.pattern import Twig
 
 
 def normalize(source: str, block: BlockDraft) -> tuple[Block, dict[int, int]]:

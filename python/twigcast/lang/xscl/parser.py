@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from twigcast.constructor import Element
-from twigcast.correlation import FOLLOWED, JOIN, Block, Correlation, JoinPredicate, Link, Ref, template_paths, with_refs
 from twigcast.errors import QueryError, Span
 from twigcast.hints import misspelt
+from twigcast.ir.correlation import (
+    FOLLOWED,
+    JOIN,
+    Block,
+    Correlation,
+    JoinPredicate,
+    Link,
+    Ref,
+    template_paths,
+    with_refs,
+)
+from twigcast.ir.transform import Element
 from twigcast.lang import ast
 from twigcast.lang.flwr.scanner import SPACE, skip_space
 from twigcast.lang.lexer import NCNAME, NameRegex, bad_character

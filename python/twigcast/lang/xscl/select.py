@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
-from twigcast.constructor import Content, Element, Item, Path
-from twigcast.correlation import Ref, VariablePath, under_root
 from twigcast.errors import QueryError, Span
+from twigcast.ir.correlation import Ref, VariablePath, under_root
+from twigcast.ir.transform import Content, Element, Item, Path
+from twigcast.ir.visit import replace
 from twigcast.lang import ast
 from twigcast.lang.ast import AxisStep, Expr
 from twigcast.lang.flwr.clauses import Clauses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from twigcast.constructor import Condition, Copy, Element, Groups, Hole, Name, Path, Source, Transform
+from twigcast.ir.transform import Condition, Copy, Element, Groups, Hole, Name, Path, Source, Transform
 from twigcast.lang.flwr import parse_transform
 
 _FORM = re.compile(r"<result>\{ for \$v in (\S+)(?: where (.+))? return <(\w+)>(.*)</\w+> \}</result>")

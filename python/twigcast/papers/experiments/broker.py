@@ -13,7 +13,7 @@ from time import thread_time
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.constructor import Transform
+from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.experiments import broker_claims as claims
 from twigcast.papers.experiments import broker_paper as paper

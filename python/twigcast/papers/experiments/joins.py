@@ -13,17 +13,17 @@ from itertools import islice
 from time import thread_time
 
 from twigcast.correlate.default import Default
-from twigcast.correlate.minor import patterns
-from twigcast.correlate.template import Template, template_of
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.papers.experiments import joins_claims as claims
 from twigcast.papers.experiments.measure import ROUNDS, Spread, measure, measure_rows
 from twigcast.papers.experiments.report import Cell, Plot, Progress, Report, Say, Table
 from twigcast.papers.joins.materialized import MaterializedMmqjp
+from twigcast.papers.joins.minor import patterns
 from twigcast.papers.joins.mmqjp import Mmqjp
 from twigcast.papers.joins.sequential import Sequential
 from twigcast.papers.joins.strategy import Arrival
+from twigcast.papers.joins.template import Template, template_of
 from twigcast.papers.joins.workload import (
     JoinQuery,
     JoinSchema,

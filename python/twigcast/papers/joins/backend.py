@@ -8,7 +8,7 @@ from typing import Any
 from twigcast import _kernel
 from twigcast.columns import raise_if
 from twigcast.correlate.default import Cut, Found, Kept
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.papers.joins.strategies import make_strategy
 from twigcast.papers.joins.strategy import Arrival

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 
-from twigcast.correlation import FOLLOWED, Block, Correlation, Link
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link
 from twigcast.lang.values import to_number
 from twigcast.transform.evaluate import select
 from twigcast.transform.nodes import Message, Node

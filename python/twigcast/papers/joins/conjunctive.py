@@ -7,7 +7,7 @@ materialised (§5), both are one copy of R_L or R_R where the comparison is an e
 
 from __future__ import annotations
 
-from twigcast.correlate.template import Template
+from twigcast.papers.joins.template import Template
 
 _NUMERIC = ("<", "<=", ">", ">=")
 

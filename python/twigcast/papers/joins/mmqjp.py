@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from twigcast.correlate.minor import PatternNode, patterns
-from twigcast.correlate.template import Template, template_of
-from twigcast.correlate.variables import Variables
-from twigcast.correlation import FOLLOWED, Block, Correlation
 from twigcast.errors import OptionError
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.conjunctive import conjunctive_query, template_columns
+from twigcast.papers.joins.minor import PatternNode, patterns
 from twigcast.papers.joins.strategy import Arrival, Joined
+from twigcast.papers.joins.template import Template, template_of
+from twigcast.papers.joins.variables import Variables
 from twigcast.papers.joins.witnesses import Witnesses, witnesses
 from twigcast.transform.nodes import Message
 

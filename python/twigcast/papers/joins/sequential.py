@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.strategy import Arrival, Joined
 from twigcast.transform.nodes import Message

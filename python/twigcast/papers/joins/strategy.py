@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from twigcast.correlation import Block, Correlation
+from twigcast.ir.correlation import Block, Correlation
 
 
 @dataclass(frozen=True, slots=True)

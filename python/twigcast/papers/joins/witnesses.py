@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from twigcast.correlate.variables import SharedVariable, Variables
 from twigcast.lang.values import to_number
 from twigcast.papers.joins.strategy import Arrival
+from twigcast.papers.joins.variables import SharedVariable, Variables
 from twigcast.transform.evaluate import select
 from twigcast.transform.nodes import Message, Node
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from twigcast.constructor import Path
-from twigcast.correlation import FOLLOWED, Block, Correlation, JoinPredicate, Link, Ref, Variable
 from twigcast.errors import OptionError
-from twigcast.pattern import Compare, Const, Node, Step, StringValue, Twig
+from twigcast.ir.correlation import FOLLOWED, Block, Correlation, JoinPredicate, Link, Ref, Variable
+from twigcast.ir.pattern import Compare, Const, Node, Step, StringValue, Twig
+from twigcast.ir.transform import Path
 
 FEED_LEAVES = ("item_url", "channel_url", "title", "timestamp", "description")
 CHANNELS = 418

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twigcast.constructor import Transform
+from twigcast.ir.pattern import TRUE, LinearPath, Predicate, Twig
+from twigcast.ir.transform import Transform
 from twigcast.papers.plans.operators import (
     DupElim,
     Operator,
@@ -17,7 +18,6 @@ from twigcast.papers.plans.operators import (
     tests_of,
 )
 from twigcast.papers.plans.parts import Parts, extended
-from twigcast.pattern import TRUE, LinearPath, Predicate, Twig
 
 SHARING = ("F", "FW", "FWR")
 

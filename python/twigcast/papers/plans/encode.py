@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from twigcast.ir.pattern import And, Exists, LinearPath, Node, Predicate, Step, Twig
 from twigcast.papers.plans.operators import (
     DupElim,
     Operator,
@@ -18,7 +19,6 @@ from twigcast.papers.plans.operators import (
     walk,
 )
 from twigcast.papers.plans.planner import Plan
-from twigcast.pattern import And, Exists, LinearPath, Node, Predicate, Step, Twig
 from twigcast.plan.encode import NotEncodable, encode
 from twigcast.plan.slots import slotted
 from twigcast.transform.encode import ITSELF, copies_bound_node, making

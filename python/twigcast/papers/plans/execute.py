@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from twigcast.constructor import Path
+from twigcast.ir.pattern import LinearPath
+from twigcast.ir.transform import Path
 from twigcast.papers.plans import reference
 from twigcast.papers.plans.operators import (
     DupElim,
@@ -23,7 +24,6 @@ from twigcast.papers.plans.operators import (
 from twigcast.papers.plans.planner import Plan
 from twigcast.papers.plans.reference import passes
 from twigcast.papers.plans.render import Group
-from twigcast.pattern import LinearPath
 from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from twigcast.ir.pattern import predicate_text
 from twigcast.papers.plans.operators import (
     DupElim,
     Nothing,
@@ -19,7 +20,6 @@ from twigcast.papers.plans.operators import (
     inputs,
 )
 from twigcast.papers.plans.planner import Plan
-from twigcast.pattern import predicate_text
 
 
 @dataclass(frozen=True, slots=True)

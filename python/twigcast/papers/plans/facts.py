@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from twigcast.pattern import Step
+from twigcast.ir.pattern import Step
 from twigcast.schema import ElementGraph
 
 

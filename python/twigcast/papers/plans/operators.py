@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from twigcast.constructor import Path
-from twigcast.pattern import LinearPath, Node, Predicate, Step, Twig, predicate_text
+from twigcast.ir.pattern import LinearPath, Node, Predicate, Step, Twig, predicate_text
+from twigcast.ir.transform import Path
 
 
 @dataclass(frozen=True, slots=True)

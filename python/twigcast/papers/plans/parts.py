@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twigcast.constructor import Path, Transform
-from twigcast.lang.canon import any_branch, conj, with_filters
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     TRUE,
     And,
     Compare,
@@ -21,7 +19,10 @@ from twigcast.pattern import (
     StringValue,
     Twig,
     Value,
+    any_branch,
 )
+from twigcast.ir.transform import Path, Transform
+from twigcast.lang.canon import conj, with_filters
 
 # Semijoins on top of each other; what else a where clause asks is searched for.
 MAX_JOINS = 100

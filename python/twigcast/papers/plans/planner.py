@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from twigcast.constructor import Transform
 from twigcast.errors import OptionError
+from twigcast.ir.transform import Transform
 from twigcast.papers.plans.build import SHARING, build
 from twigcast.papers.plans.facts import Claim, Facts
 from twigcast.papers.plans.operators import (

@@ -12,12 +12,11 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast.constructor import Path, Transform
-from twigcast.lang.canon import uses_position
+from twigcast.ir.pattern import Predicate, Step, uses_position
+from twigcast.ir.transform import Path, Transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
 from twigcast.papers.plans.render import Group, render
-from twigcast.pattern import Predicate, Step
 from twigcast.transform.evaluate import filtered, holds, select
 from twigcast.transform.nodes import Message, Node
 

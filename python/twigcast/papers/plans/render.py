@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from twigcast.constructor import Content, Copy, Element, Function, Groups, Item, OrderKey, Path, Transform
+from twigcast.ir.transform import Content, Copy, Element, Function, Groups, Item, OrderKey, Path, Transform
 from twigcast.transform import render as templates
 from twigcast.transform.nodes import Node
 from twigcast.transform.render import Room, Scope, TooLong, Writer, first_of, number_of

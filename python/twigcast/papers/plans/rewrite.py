@@ -3,9 +3,8 @@ out. Equal paths then share one stream, and claims that stumble over ``//`` appl
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from twigcast.pattern import Node, Step, Twig
+from twigcast.ir.pattern import Node, Step, Twig
+from twigcast.ir.visit import replace
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import narrowed
 

@@ -16,7 +16,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from twigcast.constructor import Path
+from twigcast.ir.pattern import TRUE, Compare, Const, LinearPath, Predicate, StringValue, constants, predicate_text
+from twigcast.ir.transform import Path
 from twigcast.papers.plans.execute import PathTuple, Streams, execute, tuples_of
 from twigcast.papers.plans.operators import (
     DupElim,
@@ -32,7 +33,6 @@ from twigcast.papers.plans.operators import (
 from twigcast.papers.plans.planner import Plan
 from twigcast.papers.plans.reference import passes
 from twigcast.papers.plans.render import Group, render
-from twigcast.pattern import TRUE, Compare, Const, LinearPath, Predicate, StringValue, constants, predicate_text
 from twigcast.transform.evaluate import holds, select
 from twigcast.transform.nodes import Message, Node
 

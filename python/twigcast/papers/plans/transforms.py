@@ -6,19 +6,20 @@ from dataclasses import dataclass, field, replace
 
 from twigcast import _kernel
 from twigcast.arrow import pa
-from twigcast.constructor import Transform
 from twigcast.failures import FATAL, Failed, FailedRows
 from twigcast.forking import refuse_if_forked_in_use
+from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.reference import groups
 from twigcast.papers.plans.render import render
+from twigcast.papers.plans.sharing import Sharing
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result, Sharing
+from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong
 

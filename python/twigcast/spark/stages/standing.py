@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from twigcast.correlation import Correlation
+from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.serve import Files
 from twigcast.spark.stages.shared import SharedFile, open_shared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twigcast.ir.pattern import Step
 from twigcast.papers.plans.facts import Claim, Facts, deep
-from twigcast.pattern import Step
 
 
 def holds(steps: Sequence[Step], i: int, facts: Facts) -> bool:

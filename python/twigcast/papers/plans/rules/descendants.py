@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from twigcast.ir.pattern import LinearPath
 from twigcast.papers.plans.facts import Facts
 from twigcast.papers.plans.operators import Operator
 from twigcast.papers.plans.parts import Parts
 from twigcast.papers.plans.rewrite import without_descendants
 from twigcast.papers.plans.rules.rule import Prepare
-from twigcast.pattern import LinearPath
 
 
 def apply(parts: Parts, facts: Facts) -> Parts | Operator:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge
+from twigcast.papers.joins.graph import GraphNode, JoinGraph, ValueEdge
 
 # Of nodes that are alike, so many are tried: more are alike in large stars only, where any will do.
 _TRIED = 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twigcast.correlate.minor import PatternNode
-from twigcast.correlation import Correlation
-from twigcast.pattern import Node, Twig
+from twigcast.ir.correlation import Correlation
+from twigcast.ir.pattern import Node, Twig
+from twigcast.papers.joins.minor import PatternNode
 
 
 @dataclass(slots=True)

@@ -12,43 +12,24 @@ a shape, and ``constants`` lists them in the order of traversal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from twigcast.errors import Span
-from twigcast.frozen import frozen
+from twigcast.ir.visit import Part, find_all, replace
 
 
-class _Remembers:
-    """What is wanted often of the same object: its hash, for patterns share their parts; and its text, the key that
-    terms are sorted by. None until then, which ``quick`` sees to: every class of these needs it."""
+class _Sortable:
+    """Keeps the text of a part, the key that terms are sorted by, once it was asked for."""
 
-    __slots__ = ("_hash", "_text")
-    _hash: int | None
-    _text: str | None
+    __slots__ = ("_text",)
+    _text: str
 
 
-_T = TypeVar("_T", bound=_Remembers)
+_keep_text = _Sortable.__dict__["_text"].__set__
 
 
-def _hash_once(cls: type[_T]) -> type[_T]:
-    made: Callable[[_T], int] = cls.__hash__
-
-    def __hash__(self: _T) -> int:
-        found = self._hash
-        if found is None:
-            found = made(self)
-            object.__setattr__(self, "_hash", found)
-        return found
-
-    cls.__hash__ = __hash__  # type: ignore[assignment,method-assign]
-    return cls
-
-
-@_hash_once
-@frozen
-class Step(_Remembers):
+class Step(_Sortable, Part, cache_hash=True):
     """One step of a path: how to get there from the node before, and what is found there.
 
     ``axis`` is ``child`` (one level down) or ``descendant`` (one level or more). An attribute or a text node counts as
@@ -64,15 +45,14 @@ class Step(_Remembers):
     local: str | None = None
 
     def __str__(self) -> str:
-        text = self._text
+        text: str | None = getattr(self, "_text", None)
         if text is None:
             text = ("//" if self.axis == "descendant" else "/") + test_text(self.kind, self.ns, self.local)
-            object.__setattr__(self, "_text", text)
+            _keep_text(self, text)
         return text
 
 
-@frozen
-class LinearPath:
+class LinearPath(Part):
     """A path from the document root without predicates: all that the shared path engine sees."""
 
     steps: tuple[Step, ...]
@@ -81,18 +61,14 @@ class LinearPath:
         return "".join(map(str, self.steps))
 
 
-class Predicate(_Remembers):
+class Predicate(_Sortable, Part, cache_hash=True):
     """A condition on a context node: a node of the message, or the document itself."""
-
-    __slots__ = ()
 
     def __str__(self) -> str:
         return predicate_text(self)
 
 
-@_hash_once
-@frozen
-class Node(_Remembers):
+class Node(Part, cache_hash=True):
     """A step and the filters on it. They apply left to right: each counts positions among what the last one left.
 
     Positions count per parent: among its children that pass the step's test and the filters before (SEMANTICS 8).
@@ -103,34 +79,36 @@ class Node(_Remembers):
     filters: tuple[Predicate, ...] = ()
 
 
-class _RemembersSteps(_Remembers):
+class _Trunk(_Sortable):
     __slots__ = ("_bare", "_steps")
-    _steps: tuple[Step, ...] | None
-    _bare: bool | None
+    _steps: tuple[Step, ...]
+    _bare: bool
 
 
-@_hash_once
-@frozen
-class Twig(_RemembersSteps):
+_keep_steps = _Trunk.__dict__["_steps"].__set__
+_keep_bare = _Trunk.__dict__["_bare"].__set__
+
+
+class Twig(_Trunk, Part, cache_hash=True):
     """A trunk of nodes below a context node; it finds every match of the last one. No nodes: the context itself."""
 
     nodes: tuple[Node, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        steps = self._steps
+        steps: tuple[Step, ...] | None = getattr(self, "_steps", None)
         if steps is None:
             steps = tuple([node.step for node in self.nodes])
-            object.__setattr__(self, "_steps", steps)
+            _keep_steps(self, steps)
         return steps
 
     @property
     def bare(self) -> bool:
         """Without filters, as most are."""
-        bare = self._bare
+        bare: bool | None = getattr(self, "_bare", None)
         if bare is None:
             bare = not any([node.filters for node in self.nodes])  # noqa: C419 - a generator takes twice as long
-            object.__setattr__(self, "_bare", bare)
+            _keep_bare(self, bare)
         return bare
 
     @property
@@ -142,18 +120,22 @@ class Twig(_RemembersSteps):
         return twig_text(self)
 
 
-@frozen
-class Const:
+class Const(Part):
     """A constant of the subscription: a string, compared as such, or a float."""
 
     value: str | float
 
 
+class Slot(Const):
+    """The place of a constant; ``value`` is still there for rules that depend on it (an empty string, a NaN)."""
+
+    index: int
+
+
 # -- values: what is compared with a constant
 
 
-@frozen
-class StringValue:
+class StringValue(Part):
     """The string-value of ``twig``'s nodes. A test on it holds if it holds for any of them; with ``first``, for the
     first in document order, or for the empty string if there is none (SEMANTICS 2, 7)."""
 
@@ -161,18 +143,15 @@ class StringValue:
     first: bool = False
 
 
-@frozen
-class NormalizeSpace:
+class NormalizeSpace(Part):
     of: StringValue
 
 
-@frozen
-class StringLength:
+class StringLength(Part):
     of: StringValue | NormalizeSpace
 
 
-@frozen
-class Count:
+class Count(Part):
     """How many distinct nodes ``twig`` finds."""
 
     twig: Twig
@@ -184,36 +163,26 @@ Value: TypeAlias = "StringValue | NormalizeSpace | StringLength | Count"
 # -- predicates
 
 
-@frozen
 class Bool(Predicate):
     value: bool
 
 
-@_hash_once
-@frozen
 class And(Predicate):
     terms: tuple[Predicate, ...]
 
 
-@_hash_once
-@frozen
 class Or(Predicate):
     terms: tuple[Predicate, ...]
 
 
-@_hash_once
-@frozen
 class Not(Predicate):
     term: Predicate
 
 
-@_hash_once
-@frozen
 class Exists(Predicate):
     twig: Twig
 
 
-@frozen
 class NodeIs(Predicate):
     """The context node itself passes this test; the document passes none."""
 
@@ -222,8 +191,6 @@ class NodeIs(Predicate):
     local: str | None = None
 
 
-@_hash_once
-@frozen
 class Compare(Predicate):
     """``value op constant``. Numeric when the constant is a float, as it always is for ``< <= > >=`` (SEMANTICS 5)."""
 
@@ -232,8 +199,6 @@ class Compare(Predicate):
     const: Const
 
 
-@_hash_once
-@frozen
 class Match(Predicate):
     """``function`` is ``contains`` or ``starts-with``."""
 
@@ -242,7 +207,6 @@ class Match(Predicate):
     const: Const
 
 
-@frozen
 class Position(Predicate):
     """``of op n``, where ``op`` is one of ``= != <= >=``, and ``of`` is
 
@@ -260,23 +224,20 @@ TRUE, FALSE = Bool(True), Bool(False)
 # -- whole subscriptions
 
 
-@frozen
-class Selection:
+class Selection(Part):
     """Nodes that a subscription selects: those of ``twig`` below the document, if ``guard`` holds for the document."""
 
     guard: Predicate
     twig: Twig
 
 
-@frozen
-class Structural:
+class Structural(Part):
     """A linear path, of elements with perhaps an attribute or text() at its end: for the path engine alone."""
 
     path: LinearPath
 
 
-@frozen
-class Pattern:
+class Pattern(Part):
     """A filter that tree patterns decide: it matches when ``condition`` holds for the document.
 
     ``selects`` is None for a query that is not a node-set; else their union, in document order, is the result, or
@@ -288,16 +249,14 @@ class Pattern:
     pick: Position | None = None
 
 
-@frozen
-class Reason:
+class Reason(Part):
     """What keeps a query from being a tree pattern, and where in its text."""
 
     text: str
     span: Span
 
 
-@frozen
-class Residual:
+class Residual(Part):
     """A query beyond tree patterns. It can only match where ``necessary`` does (None: anywhere).
 
     ``expr`` is its syntax tree (``twigcast.lang.ast.Expr``); the meaning does not depend on the context node.
@@ -330,28 +289,6 @@ def test_text(kind: str, ns: str | None, local: str | None) -> str:
 # -- traversal
 
 
-def walk(pattern: Predicate | Twig) -> Iterator[object]:
-    """Yield a pattern and all its parts: predicates, values, twigs and constants, outer ones first."""
-    stack: list[object] = [pattern]
-    while stack:
-        part = stack.pop()
-        yield part
-        # not by class patterns, which take several times as long
-        if isinstance(part, Twig):
-            if not part.bare:
-                stack.extend(reversed([one for node in part.nodes for one in node.filters]))
-        elif isinstance(part, Compare | Match):
-            stack += (part.const, part.value)
-        elif isinstance(part, Exists | StringValue | Count):
-            stack.append(part.twig)
-        elif isinstance(part, And | Or):
-            stack.extend(reversed(part.terms))
-        elif isinstance(part, Not):
-            stack.append(part.term)
-        elif isinstance(part, NormalizeSpace | StringLength):
-            stack.append(part.of)
-
-
 def own_leaves(predicate: Predicate) -> Iterator[Predicate]:
     """Yield the leaves about the context node itself, in order, not those of filters within branches."""
     stack = [predicate]
@@ -367,7 +304,7 @@ def own_leaves(predicate: Predicate) -> Iterator[Predicate]:
 
 def constants(pattern: Predicate | Twig) -> tuple[Const, ...]:
     """Return the constants in the order of traversal; patterns of one shape differ in nothing else."""
-    return tuple([part for part in walk(pattern) if isinstance(part, Const)])
+    return tuple(find_all(pattern, Const))
 
 
 def twig_of(value: Value) -> Twig:
@@ -384,12 +321,41 @@ def tests_any(value: Value) -> bool:
     return isinstance(value, StringValue) and not value.first
 
 
+def uses_position(predicate: Predicate) -> bool:
+    """Whether positions of the context node matter; those inside branches have contexts of their own."""
+    return any(isinstance(one, Position) for one in own_leaves(predicate))
+
+
+def leaves(predicate: Predicate) -> Iterator[Predicate]:
+    """Yield all leaves, also those of the filters on branches."""
+    return (one for one in find_all(predicate, Predicate) if not isinstance(one, And | Or | Not))
+
+
+def branch_of(leaf: Predicate) -> Twig | None:
+    match leaf:
+        case Exists(twig):
+            return twig
+        case Compare(value=value) | Match(value=value):
+            return twig_of(value)
+    return None
+
+
+def any_branch(leaf: Predicate) -> Twig | None:
+    """The branch of a leaf that holds if it holds for any node of that branch."""
+    match leaf:
+        case Exists(twig):
+            return twig
+        case Compare(value=value) | Match(value=value):
+            return twig_of(value) if tests_any(value) else None
+    return None
+
+
 _P = TypeVar("_P", bound="Compare | Match")
 
 
 def tested_at(test: _P, twig: Twig) -> _P:
     """Return the same test of another branch."""
-    return replace(test, value=with_twig(test.value, twig))  # type: ignore[arg-type]
+    return replace(test, value=with_twig(test.value, twig))
 
 
 _V = TypeVar("_V", bound="Value")
@@ -419,10 +385,10 @@ def in_order(predicates: Iterable[Predicate]) -> list[Predicate]:
 
 def shape_text(predicate: Predicate) -> str:
     """The text without the constants."""
-    text = predicate._text
+    text: str | None = getattr(predicate, "_text", None)
     if text is None:
         text = _text(predicate, masked=True)
-        object.__setattr__(predicate, "_text", text)
+        _keep_text(predicate, text)
     return text
 
 
@@ -464,10 +430,10 @@ def twig_text(twig: Twig, masked: bool = False) -> str:
     """Relative to the context, as in a predicate."""
     if not masked:
         return _trunk_text(twig, masked)
-    text = twig._text
+    text: str | None = getattr(twig, "_text", None)
     if text is None:
         text = _trunk_text(twig, masked)
-        object.__setattr__(twig, "_text", text)
+        _keep_text(twig, text)
     return text
 
 

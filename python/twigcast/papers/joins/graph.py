@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from twigcast.correlation import Correlation, Ref
+from twigcast.ir.correlation import Correlation, Ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twigcast.lang.canon import branch_of, uses_position
-from twigcast.pattern import (
+from twigcast.ir.pattern import (
     And,
     Compare,
     Exists,
@@ -13,14 +12,16 @@ from twigcast.pattern import (
     Match,
     Node,
     Predicate,
+    Slot,
     Step,
     StringValue,
     Twig,
+    branch_of,
     constants,
     own_leaves,
     predicate_text,
+    uses_position,
 )
-from twigcast.plan.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)

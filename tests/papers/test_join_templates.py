@@ -1,9 +1,9 @@
-"""Join graphs, their minors and templates: Table 3 of the paper, counted; and equal queries by canonical form."""
+"""Join graphs, their minors and templates: Table 3 of the paper, counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 from time import process_time
 from typing import Any
 
@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twigcast.correlate.canonical import canonical, without_windows
-from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge, join_graph
-from twigcast.correlate.minor import minor, patterns
-from twigcast.correlate.template import Template, template_of
 from twigcast.lang.xscl import parse_correlation
+from twigcast.papers.joins.graph import GraphNode, JoinGraph, ValueEdge, join_graph
+from twigcast.papers.joins.minor import minor, patterns
+from twigcast.papers.joins.template import Template, template_of
 
 Tree = Any  # a leaf's number, or a tuple of trees
 Edges = tuple[tuple[int, int], ...]
@@ -138,43 +137,6 @@ def test_the_minor_of_a_query() -> None:
     assert order == (0, 1, 2, 3, 4, 5)
 
 
-def key(text: str) -> object:
-    return canonical(parse_correlation(text))
-
-
-def test_equal_queries_have_one_canonical_form() -> None:
-    one = "S//a->x[b->p][c->q] JOIN{p=r AND q=s, 5} T//d->y[e->r][f->s]"
-    for other in (
-        "S//a AS $u[c AS $v][b AS $w] JOIN{$v=$z AND $r=$w, 5} T//d->d[f->z][e->r]",
-        "SELECT * FROM S//a[c->q][b->p] JOIN {q=s AND p=r AND q=s, 5 s} T//d[e->r][f->s]",
-        "FROM S//a[b->p and c->q] JOIN{p=r AND q=s, PT5S} T//d->unused[./f->s]/self::node()[e->r]",
-    ):
-        assert key(other) == key(one), other
-    for other in (
-        one.replace("5}", "6}"), one.replace("JOIN", "FOLLOWED BY"), one.replace("T//", "S//"),
-        one.replace("q=s", "q!=s"), one.replace("//d", "/d"), one.replace("[b->p]", "[b->p][z]"),
-        "SELECT $p FROM " + one, "SELECT $q FROM " + one, one + " PUBLISH P", one.replace("p=r AND q=s", "p=s AND q=r"),
-    ):  # fmt: skip
-        assert key(other) != key(one), other
-    assert without_windows(canonical(parse_correlation(one))) == without_windows(
-        canonical(parse_correlation(one.replace("5}", "INF}") + " PUBLISH P"))
-    )
-
-
-def test_alike_branches_may_come_in_any_order() -> None:
-    links = ["p=r", "q=s", "t=s"]
-    forms = {
-        key(f"S//a->x[b->p][b->q][b->t] JOIN{{{' AND '.join(some)}, 5}} T//d->y[e->r][e->s]")
-        for some in permutations(links)
-    } | {key("S//a->x[b->q][b->t][b->p] JOIN{p=r AND q=s AND t=s, 5} T//d->y[e->s][e->r]")}
-    assert len(forms) == 1
-
-
-def test_canonical_select() -> None:
-    one = "SELECT <r>{$p}{$q}</r> FROM S//a->x[b->p][b->q] JOIN{p=r AND q=r, 5} T//d->r"
-    assert key(one) == key("SELECT <r>{$u}{$v}</r> FROM S//a->x[b->v][b->u] JOIN{u=r AND v=r, 5} T//d->r")
-
-
 def test_large_queries_take_no_time() -> None:
     """A query is untrusted input: as many alike branches as there may be, written in two orders."""
     numbers = list(range(60))
@@ -185,6 +147,5 @@ def test_large_queries_take_no_time() -> None:
         return f"S//r{left} JOIN{{{' AND '.join(f'x{at}=y{at}' for at in order)}, 5}} S//r{right}"
 
     started = process_time()
-    assert key(star(numbers)) == key(star(numbers[::-1]))
-    template_of(patterns(parse_correlation(star(numbers)))[0])
+    assert len({template_of(patterns(parse_correlation(star(order)))[0])[0] for order in (numbers, numbers[::-1])}) == 1
     assert process_time() - started < 10

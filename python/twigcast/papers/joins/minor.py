@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from twigcast.correlate.graph import GraphNode, JoinGraph, ValueEdge, join_graph
-from twigcast.correlation import Correlation, Ref
+from twigcast.ir.correlation import Correlation, Ref
+from twigcast.ir.pattern import Twig
 from twigcast.lang.canon import exists, with_filters
-from twigcast.pattern import Twig
+from twigcast.papers.joins.graph import GraphNode, JoinGraph, ValueEdge, join_graph
 
 
 def kept_nodes(graph: JoinGraph) -> list[int]:

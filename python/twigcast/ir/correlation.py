@@ -12,13 +12,12 @@ Everything is immutable and compares by value. Times and windows are whole micro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from twigcast.constructor import Content, Copy, Element, Function, Hole, Item, Name, Path, items_of
-from twigcast.frozen import frozen
-from twigcast.pattern import Twig
+from twigcast.ir.pattern import Twig
+from twigcast.ir.transform import Copy, Element, Hole, Item, Name, Path, items_of
+from twigcast.ir.visit import Part, replace, transform
 
 JOIN, FOLLOWED = "join", "followed"
 ROOT_NAME = "result"
@@ -31,8 +30,7 @@ class Ref(NamedTuple):
     variable: int
 
 
-@frozen
-class Variable:
+class Variable(Part):
     """``path`` leads from the node of ``parent`` (None: from the document), and always has a twig. ``name`` is for
     print-out; those that the text does not name have names of the form ``_1``."""
 
@@ -46,8 +44,7 @@ class Variable:
         return self.path.kind
 
 
-@frozen
-class Block:
+class Block(Part):
     """A parent comes before its children. ``root`` is the variable that the default output shows: the innermost
     element of the block's own path, or the document. ``stream`` is empty where the text names none: then every message
     counts, but for those that correlations publish."""
@@ -65,8 +62,7 @@ class Block:
         return [one.parent or 0 for one in self.variables]
 
 
-@frozen
-class JoinPredicate:
+class JoinPredicate(Part):
     """``right`` is in the block that the link adds, ``left`` in an earlier one. ``=`` and ``!=`` compare strings,
     ``< <= > >=`` numbers (SEMANTICS 5, 20)."""
 
@@ -75,8 +71,7 @@ class JoinPredicate:
     right: Ref
 
 
-@frozen
-class Link:
+class Link(Part):
     """What ties a block to all blocks before it. ``window`` None: no bound (SEMANTICS 18)."""
 
     kind: str
@@ -84,15 +79,13 @@ class Link:
     window: int | None
 
 
-@frozen
 class VariablePath(Path):
     """A path of the SELECT clause, from the node of a variable."""
 
     ref: Ref = Ref(0, 0)
 
 
-@dataclass(frozen=True)
-class Correlation:
+class Correlation(Part, gc=True, dict=True):
     """``links[i]`` ties ``blocks[i + 1]`` to those before: chains are left-deep, and what the blocks so far found has
     the time of its latest message (SEMANTICS 24). ``select`` None: the default output."""
 
@@ -119,7 +112,7 @@ class Correlation:
     def predicates(self) -> tuple[JoinPredicate, ...]:
         return tuple(one for link in self.links for one in link.predicates)
 
-    @property
+    @cached_property
     def streams(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(block.stream for block in self.blocks))
 
@@ -144,25 +137,9 @@ def template_paths(template: Element) -> Iterator[VariablePath]:
 
 
 def with_refs(template: Element, number: Callable[[Ref], Ref]) -> Element:
-    """The template with its variables numbered anew."""
+    """Return the template with its variables numbered anew."""
 
-    def of_item(item: Item | Element) -> Item | Element:
-        match item:
-            case Element():
-                return with_refs(item, number)
-            case Copy(VariablePath() as path):
-                return Copy(replace(path, ref=number(path.ref)))
-            case Function(name, arguments):
-                return Function(name, tuple(of_item(one) for one in arguments))  # type: ignore[misc]
-        return item
+    def renumber(part: Part) -> Part:
+        return replace(part, ref=number(part.ref)) if isinstance(part, VariablePath) else part
 
-    def of_part(part: Content) -> Content:
-        match part:
-            case Element():
-                return with_refs(part, number)
-            case Hole(items):
-                return Hole(tuple(map(of_item, items)))
-        return part
-
-    attributes = tuple(replace(one, parts=tuple(map(of_part, one.parts))) for one in template.attributes)  # type: ignore[arg-type]
-    return replace(template, attributes=attributes, content=tuple(map(of_part, template.content)))
+    return transform(template, renumber)

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from twigcast.frozen import frozen
-from twigcast.pattern import Predicate, Reason, Twig
+from twigcast.ir.pattern import Predicate, Reason, Twig
+from twigcast.ir.visit import Part
 
 
-@frozen
-class Path:
+class Path(Part):
     """``kind`` is that of the nodes it finds; ``.`` (no steps) is the bound node itself."""
 
     text: str
@@ -28,8 +27,7 @@ class Path:
         return self.text == "."
 
 
-@frozen
-class Condition:
+class Condition(Part):
     """The where clause: a boolean XPath expression on the bound node; ``predicate`` None: no tree pattern."""
 
     text: str
@@ -39,20 +37,17 @@ class Condition:
 # -- items: what stands in braces
 
 
-@frozen
-class Copy:
+class Copy(Part):
     """The nodes of a path, copied; in an attribute value, their string-values."""
 
     path: Path
 
 
-@frozen
-class Constant:
+class Constant(Part):
     value: str
 
 
-@frozen
-class Function:
+class Function(Part):
     """``count sum min max avg string concat``, and ``number`` in order by. Where one node is wanted, the first in
     document order is meant (SEMANTICS 7)."""
 
@@ -66,8 +61,7 @@ Item: TypeAlias = "Copy | Constant | Function"
 # -- the template
 
 
-@frozen
-class Name:
+class Name(Part):
     ns: str
     local: str
     prefix: str = ""
@@ -76,37 +70,31 @@ class Name:
         return f"{self.prefix}:{self.local}" if self.prefix else self.local
 
 
-@frozen
-class Hole:
+class Hole(Part):
     """A sequence in braces; neighbouring strings of one hole are set apart by a space, those of two are not."""
 
     items: tuple[Item | Element, ...]
 
 
-@frozen
-class Attribute:
+class Attribute(Part):
     name: Name
     parts: tuple[str | Hole, ...]
 
 
-@frozen
-class Comment:
+class Comment(Part):
     text: str
 
 
-@frozen
-class Instruction:
+class Instruction(Part):
     target: str
     text: str
 
 
-@frozen
-class Groups:
+class Groups(Part):
     """The place of the FLWR expression in the outer element."""
 
 
-@frozen
-class Element:
+class Element(Part):
     """A constant element. ``declared`` are the namespaces that its own tag declares."""
 
     name: Name
@@ -118,8 +106,7 @@ class Element:
 Content: TypeAlias = "str | Hole | Element | Comment | Instruction | Groups"
 
 
-@frozen
-class OrderKey:
+class OrderKey(Part):
     value: Item
     descending: bool = False
     empty_greatest: bool = False
@@ -129,16 +116,14 @@ class OrderKey:
         return isinstance(self.value, Function) and self.value.name not in ("string", "concat")
 
 
-@frozen
-class Source:
+class Source(Part):
     """Where the binding path starts: ``doc``, ``stream``, or nothing said (the message in any case)."""
 
     kind: str = ""
     name: str = ""
 
 
-@frozen
-class Transform:
+class Transform(Part):
     """``variable`` is only for print-out. ``reasons`` tell why, where some path or condition is no tree pattern."""
 
     outer: Element
