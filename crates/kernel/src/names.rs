@@ -57,7 +57,7 @@ pub fn is_element(sym: Sym) -> bool {
 }
 
 /// What a symbol is called.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Debug)]
 struct Name {
     attribute: bool,
     ns: u32,
@@ -84,7 +84,6 @@ pub struct Names {
     /// By place; `None` where a name was given back and no other has taken its place.
     names: Vec<Option<Name>>,
     free: Vec<u32>,
-    ids: HashMap<Name, Sym>,
     /// The symbols of `ns:*` and `@ns:*` by namespace, `NO_SYM` where no subscription uses them.
     any_in: Vec<[Sym; 2]>,
     slots: Vec<Slot>,
@@ -106,7 +105,6 @@ impl Names {
             uri_ids: HashMap::new(),
             names: vec![],
             free: vec![],
-            ids: HashMap::new(),
             any_in: vec![],
             slots: vec![EMPTY; 64],
             used: 0,
@@ -138,8 +136,11 @@ impl Names {
     /// The symbol of a name test: `local` is `None` for any local name in the namespace.
     pub fn intern(&mut self, attribute: bool, uri: &[u8], local: Option<&[u8]>) -> Sym {
         let ns = self.intern_namespace(uri).0;
-        let name = Name { attribute, ns, local: local.map(Into::into) };
-        if let Some(&sym) = self.ids.get(&name) {
+        let known = match local {
+            None => Some(self.any_in[ns as usize][attribute as usize]).filter(|&sym| sym != NO_SYM),
+            Some(local) => self.find(attribute, ns, local),
+        };
+        if let Some(sym) = known {
             return sym;
         }
         let place = self.free.pop().unwrap_or(self.names.len() as u32);
@@ -155,11 +156,11 @@ impl Names {
                 self.used += 1;
             }
         }
+        let name = Some(Name { attribute, ns, local: local.map(Into::into) });
         match self.names.get_mut(place as usize) {
-            Some(free) => *free = Some(name.clone()),
-            None => self.names.push(Some(name.clone())),
+            Some(free) => *free = name,
+            None => self.names.push(name),
         }
-        self.ids.insert(name, sym);
         sym
     }
 
@@ -217,17 +218,22 @@ impl Names {
     /// The symbol of an element or attribute of a message.
     #[inline(always)]
     pub fn symbol(&self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
+        self.find(attribute, ns.0, local).unwrap_or_else(|| self.unknown(attribute, ns))
+    }
+
+    #[inline(always)]
+    fn find(&self, attribute: bool, ns: u32, local: &[u8]) -> Option<Sym> {
         let (a, b) = halves(local);
         let tag = tag(attribute, local.len());
         let mask = self.slots.len() - 1;
-        let mut i = hash(a, b, tag, ns.0) & mask;
+        let mut i = hash(a, b, tag, ns) & mask;
         loop {
             let s = &self.slots[i];
-            if s.a == a && s.b == b && s.tag == tag && s.ns == ns.0 && (local.len() <= 16 || self.same(s.sym, local)) {
-                return s.sym;
+            if s.a == a && s.b == b && s.tag == tag && s.ns == ns && (local.len() <= 16 || self.same(s.sym, local)) {
+                return Some(s.sym);
             }
             if s.tag == u32::MAX {
-                return self.unknown(attribute, ns);
+                return None;
             }
             i = (i + 1) & mask;
         }

@@ -6,6 +6,7 @@ use super::cache::Want;
 use super::expressions::{Axis, Expr, ExprId, Step, Type};
 use super::run::{Context, Evaluation};
 use super::tree::{Node, NodeTest};
+use crate::shapes::program::Test;
 use hashbrown::HashSet;
 
 /// From so many nodes on, children of one name are taken from the list of that name in one go.
@@ -126,7 +127,7 @@ impl<'a> Evaluation<'a, '_> {
         is_first: bool,
         out: &mut Vec<Node>,
     ) -> Result<bool, Exceeded> {
-        let NodeTest::Symbol(symbol) = step.test else { return Ok(false) };
+        let NodeTest::Is(Test::Exactly(symbol)) = step.test else { return Ok(false) };
         let end = inputs.iter().map(|node| self.tree.end(node.index())).max().unwrap_or(0);
         let list = self.state.lists.of(&self.tree, symbol);
         let (from, to) = self.state.lists.between(list, inputs[0].index(), end);

@@ -100,15 +100,25 @@ pub enum Test {
 }
 
 impl Test {
-    fn new(names: &Names, test: Sym) -> Option<Test> {
+    pub(crate) fn new(names: &Names, test: Sym) -> Option<Test> {
         Some(match test {
             ANY => Test::Element,
             ANY_ATTRIBUTE => Test::Attribute,
             NODE => Test::Node,
             _ if !names.is_test(test) => return None,
-            _ if names.describe(test).is_some_and(|(_, local)| local.is_none()) => Test::Namespace(test),
+            _ if names.is_wildcard(test) => Test::Namespace(test),
             _ => Test::Exactly(test),
         })
+    }
+
+    /// The symbol of the test, from which `new` makes it.
+    pub(crate) fn symbol(self) -> Sym {
+        match self {
+            Test::Exactly(sym) | Test::Namespace(sym) => sym,
+            Test::Element => ANY,
+            Test::Attribute => ANY_ATTRIBUTE,
+            Test::Node => NODE,
+        }
     }
 
     pub fn is_attribute(self) -> bool {

@@ -6,6 +6,7 @@ mod depths;
 pub(crate) use depths::{bits, Depths};
 
 use crate::names::{Names, Sym, NO_SYM};
+use crate::paths::Step;
 use crate::shapes::program::{Test, Twig};
 use hashbrown::HashMap;
 
@@ -64,18 +65,8 @@ impl LinearPath {
         self.contexts(tags, names, |_, _| true).has_document()
     }
 
-    fn key(&self) -> Box<[u64]> {
-        let code = |&(test, deep): &(Test, bool)| {
-            let (kind, sym) = match test {
-                Test::Exactly(sym) => (0, sym),
-                Test::Element => (1, 0),
-                Test::Attribute => (2, 0),
-                Test::Node => (3, 0),
-                Test::Namespace(sym) => (4, sym),
-            };
-            (sym as u64) << 8 | kind << 1 | deep as u64
-        };
-        self.0.iter().map(code).collect()
+    fn key(&self) -> Box<[Step]> {
+        self.0.iter().map(|&(test, deep)| Step::new(deep, test.symbol())).collect()
     }
 }
 
@@ -83,7 +74,7 @@ impl LinearPath {
 #[derive(Default)]
 pub struct PathSet {
     paths: Vec<(LinearPath, u32)>,
-    ids: HashMap<Box<[u64]>, PathIx>,
+    ids: HashMap<Box<[Step]>, PathIx>,
 }
 
 impl PathSet {
