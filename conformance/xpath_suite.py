@@ -22,11 +22,11 @@ from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
+from twigcast.schema.libxml2 import read
 from twigcast.shape import Template
 from xpath_cases import SUITES, Case, cases
 

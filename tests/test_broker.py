@@ -11,7 +11,7 @@ import pytest
 import twigcast.broker
 from twigcast import Broker, Limits, Match, MessageError, OptionError, QueryError
 from twigcast.correlate.making import Sources
-from twigcast.failures import Failure
+from twigcast.engine.failures import Failure
 
 
 def test_the_example_in_the_text_works() -> None:

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-import twigcast.engine
+import twigcast.engine.engine
 from support import random_document
 from twigcast import Broker, Engine, Subscription
-from twigcast.snapshot import compact
+from twigcast.engine.snapshot import compact
 
 
 def _subscriptions(random: Random, count: int) -> list[Subscription]:
@@ -81,7 +81,7 @@ def test_a_compacted_set_can_be_saved_and_opened(tmp_path: object) -> None:
 
 
 def test_coming_and_going_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twigcast.engine, "COMPACT_AFTER", 500)
+    monkeypatch.setattr(twigcast.engine.engine, "COMPACT_AFTER", 500)
     engine = Engine()
     engine.add("//kept[value = 'kept']", id="kept")
     for i in range(0, 5_000, 100):

@@ -10,7 +10,8 @@ from zlib import crc32
 import pytest
 
 from test_snapshot_kinds import answers, engine_of, ids, query, sealed
-from twigcast import Engine, Subscription, TwigcastError, delta
+from twigcast import Engine, Subscription, TwigcastError
+from twigcast.engine import delta
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,8 +12,8 @@ from lxml import etree
 from twigcast import Broker
 from twigcast.correlate.making import Sources
 from twigcast.engine import Engine, Subscription
+from twigcast.engine.failures import Failed, Failure, failures_column
 from twigcast.errors import QueryError, SubscriptionError
-from twigcast.failures import Failed, Failure, failures_column
 from twigcast.limits import Limits
 from twigcast.rows import FAILURES
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from twigcast import Broker, Limits, papers
 from twigcast.correlate.engine import Correlations
 from twigcast.engine import Engine, Subscription
+from twigcast.engine.shares import BUDGET_BYTES, BUDGET_RESULTS, Result, measure, share, within_budget
 from twigcast.errors import OptionError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.plans.sharing import Sharing
-from twigcast.shares import BUDGET_BYTES, BUDGET_RESULTS, Result, measure, share, within_budget
 from twigcast.spark.stages.outcome import Asked, outcomes, payloads
 
 SIZES = st.lists(st.integers(0, 50), max_size=12)

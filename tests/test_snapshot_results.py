@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twigcast import Engine, Subscription, engine, shape, snapshot
+from twigcast import Engine, Subscription, engine, shape
+from twigcast.engine import snapshot
 
 MESSAGE = b'<a xmlns:p="urn:p"><b k="1">x</b><b k="2"><p:c>y</p:c></b></a>'
 

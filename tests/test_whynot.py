@@ -6,8 +6,9 @@ import doctest
 
 import pytest
 
-from twigcast import MessageError, QueryError, whynot
-from twigcast.whynot import Probe
+from twigcast import MessageError, QueryError
+from twigcast.explain import whynot
+from twigcast.explain.whynot import Probe
 
 MESSAGE = b"""<nitf xmlns:m="urn:m">
   <body lang="9">

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from twigcast import Engine, QueryError
-from twigcast.causes import Cause
+from twigcast.explain.causes import Cause
+from twigcast.explain.whynot import Probe, Verdict
 from twigcast.lang import ast
 from twigcast.lang.printer import to_text
 from twigcast.limits import Limits
-from twigcast.whynot import Probe, Verdict
 
 sys.path.append(str(Path(__file__).parent / "lang"))
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from twigcast.broker import Broker, Explanation
     from twigcast.correlate.default import StateWarning
     from twigcast.engine import Engine
+    from twigcast.engine.failures import Failure
+    from twigcast.engine.results import Match, Matches, Selected
     from twigcast.errors import MessageError, OptionError, QueryError, SubscriptionError, TwigcastError
-    from twigcast.failures import Failure
     from twigcast.limits import Limits
-    from twigcast.results import Match, Matches, Selected
     from twigcast.subscription import Subscription
 
     __version__: str
@@ -43,14 +43,14 @@ _MODULES = {
     "Broker": "broker",
     "Engine": "engine",
     "Explanation": "explain",
-    "Failure": "failures",
+    "Failure": "engine.failures",
     "Limits": "limits",
-    "Match": "results",
-    "Matches": "results",
+    "Match": "engine.results",
+    "Matches": "engine.results",
     "MessageError": "errors",
     "OptionError": "errors",
     "QueryError": "errors",
-    "Selected": "results",
+    "Selected": "engine.results",
     "StateWarning": "correlate.default",
     "Subscription": "subscription",
     "SubscriptionError": "errors",

@@ -12,7 +12,7 @@ Exceeded: TypeAlias = tuple[int, str]
 """Number of a subscription that failed on a message, and what it took too much of: ``steps`` or ``bytes``."""
 
 Result: TypeAlias = tuple[list[int] | None, list[bytes] | None, bool, bytes | None, str | None]
-"""What ``twigcast.shares.Result`` is."""
+"""What ``twigcast.engine.shares.Result`` is."""
 
 Name: TypeAlias = tuple[str, str]
 """Namespace name ("" for none) and local name."""

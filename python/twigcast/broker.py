@@ -11,7 +11,8 @@ from threading import Lock, RLock
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twigcast.columns import message_of
+from twigcast.common.forking import refuse_if_forked_in_use
+from twigcast.common.removed import refuse_removed
 from twigcast.correlate.default import MAX_BYTES, TOO_MUCH, Prepared, Seen
 from twigcast.correlate.engine import (
     Correlated,
@@ -25,11 +26,13 @@ from twigcast.correlate.engine import (
 from twigcast.correlate.making import MessageId
 from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
 from twigcast.engine import Failure as Failure
+from twigcast.engine.columns import message_of
+from twigcast.engine.failures import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
+from twigcast.engine.results import NOTHING, Details, Matches
+from twigcast.engine.shares import Result, measure, within_budget
 from twigcast.errors import MessageError, OptionError, SubscriptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
-from twigcast.forking import refuse_if_forked_in_use
-from twigcast.ids import is_id
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.kinds import check_dialect_of
@@ -37,13 +40,9 @@ from twigcast.lang.names import check_namespaces
 from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
-from twigcast.pausing import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
-from twigcast.removed import refuse_removed
-from twigcast.results import NOTHING, Details, Matches
 from twigcast.schema import Schema
 from twigcast.schema.check import check
-from twigcast.shares import Result, measure, within_budget
-from twigcast.subscription import check_query
+from twigcast.subscription import check_query, is_id
 from twigcast.transform.explanation import TransformExplanation
 from twigcast.units import ENDLESS, duration_option, size_option, time_option
 

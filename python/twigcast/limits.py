@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, fields, replace
 from typing import Any
 
+from twigcast.common.removed import REPLACED, replaced_by
+from twigcast.common.text import shown
 from twigcast.errors import OptionError
-from twigcast.removed import REPLACED, replaced_by
-from twigcast.shown import shown
 
 # Columns of results have offsets of 31 bits.
 _HIGHEST = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from twigcast.arrow import pa
+from twigcast.common.arrow import pa
 from twigcast.errors import MessageError
 
 if TYPE_CHECKING:

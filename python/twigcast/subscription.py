@@ -13,13 +13,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twigcast.common.text import shown, suggest
 from twigcast.errors import OptionError
-from twigcast.hints import suggest
-from twigcast.ids import SubscriptionId, is_id
-from twigcast.shown import shown
 from twigcast.units import duration_option, format_duration
 
+SubscriptionId = str | int
 STATES = ("active", "paused")
+RESULTS = ("match", "nodes", "fragments")
+"""Nothing more; the ids of the nodes it selects; these nodes as XML.
+
+The id of a node is its place in document order: the document is 0, and elements, attributes (after their element),
+text, comments and processing instructions count on from there; namespace declarations do not.
+
+A fragment is well-formed on its own: an element with all namespaces that are in scope; the value of an attribute or
+text, escaped; a comment or processing instruction as it is; the document without XML declaration and DTD.
+"""
+
 # Becomes the name of a folder, and part of a topic's.
 _SUBSCRIBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -36,13 +45,20 @@ class Subscription:
     dialect: str = "w3c"
     """How a filter is read. ``tian``: a leading / or // in a predicate is relative to its node (SEMANTICS 1)."""
     result: str = "match"
-    """What ``select`` gives for a match: see ``twigcast.results``."""
+    """What ``select`` gives for a match: one of ``RESULTS``."""
     deliver_empty: bool = False
     """For a transform: where nothing is bound, its outer element is delivered empty (SEMANTICS 15)."""
     stream: str | None = None
     """Only messages of this stream. An engine has one stream and does not look at it."""
 
     __repr__ = shown
+
+
+def is_id(id: Any) -> bool:
+    """Return whether a value can be the id of a subscription or message."""
+    if isinstance(id, str):
+        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
+    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
 def fields_of(value: Any, number: int) -> dict[str, Any]:

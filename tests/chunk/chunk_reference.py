@@ -14,11 +14,11 @@ from lxml import etree
 from lxml_nodes import Tree
 from twigcast.chunk.filter import Filter, Merge
 from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
+from twigcast.engine.results import Selected
 from twigcast.ir.pattern import Step
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.papers.chunk_lxml import ENGINES
-from twigcast.results import Selected
+from twigcast.schema.libxml2 import read
 
 XML = "http://www.w3.org/XML/1998/namespace"
 

@@ -17,9 +17,9 @@ from twigcast.chunk.unfold import nesting, unfolded
 from twigcast.engine import Subscription
 from twigcast.ir.pattern import Pattern, Twig
 from twigcast.lang.compile import compile_query
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.schema import dtd_schema
+from twigcast.schema.libxml2 import read
 from twigcast.schema.satisfiable import Impossible
 
 FIGURE_4 = b"""

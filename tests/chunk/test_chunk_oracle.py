@@ -20,7 +20,7 @@ from twigcast.chunk.pieces import Compiled
 from twigcast.chunk.prepare import BESIDE, prepare
 from twigcast.chunk.scheme import Scheme
 from twigcast.engine import Failure
-from twigcast.results import Selected
+from twigcast.engine.results import Selected
 
 SEEDS = st.integers(0, 2**32)
 DEGREES = (0, 1, 3, 8)

@@ -21,10 +21,10 @@ from twigcast.chunk.run import Options, Report, match
 from twigcast.chunk.scheme import Scheme
 from twigcast.chunk.source import SourceError, blocks
 from twigcast.engine import Engine, Subscription
+from twigcast.engine.results import Selected
 from twigcast.errors import MessageError, OptionError
 from twigcast.limits import Limits
 from twigcast.literals import LITERAL
-from twigcast.results import Selected
 
 SEEDS = st.integers(0, 2**32)
 

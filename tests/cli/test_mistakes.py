@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from twigcast import Engine
+from twigcast.engine.files import SubscriptionFileError, compile_file, read_subscriptions
 from twigcast.errors import OptionError
-from twigcast.subscriptions import SubscriptionFileError, compile_file, read_subscriptions
 from twigcast.workload import DocumentGenerator, QueryGenerator, QuerySettings, vocabulary
 
 

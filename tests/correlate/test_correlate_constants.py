@@ -15,8 +15,8 @@ from correlate_reference import evaluate
 from twigcast import Broker, Limits, MessageError
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import Correlated, Correlations
+from twigcast.engine.failures import Failure
 from twigcast.errors import QueryError
-from twigcast.failures import Failure
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.literals import LITERAL
@@ -240,7 +240,7 @@ def test_many_messages_with_more_results_than_one_may_have() -> None:
 
 
 def test_a_kernel_that_is_replaced_knows_the_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twigcast.engine.COMPACT_AFTER", 5)
+    monkeypatch.setattr("twigcast.engine.engine.COMPACT_AFTER", 5)
     broker = Broker()
     for n in range(3):
         broker.subscribe(PAIR.format(n, 100), id=n)

@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from hooks import Request, serving
 
 from twigcast.cli.subscriber import subscriber
+from twigcast.common.private_files import tighten
+from twigcast.common.references import absolute, resolve
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.runner import Runner
 from twigcast.delivery.sinks.kafka import KafkaSink
 from twigcast.errors import OptionError
-from twigcast.private_files import tighten
-from twigcast.references import absolute, resolve
 from twigcast.store import Store
 from twigcast.store.urls import resolve as resolve_url
 

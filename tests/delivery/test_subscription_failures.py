@@ -9,8 +9,8 @@ import pytest
 
 from twigcast.delivery import Log, LogWriter, streaks
 from twigcast.delivery.dead import DeadLetters
+from twigcast.engine.failures import PauseRule, Streak
 from twigcast.errors import OptionError
-from twigcast.pausing import PauseRule, Streak
 
 
 def failing(*rows: tuple[str, str, str]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""No parser but the kernel gets a message as it came: see `twigcast/libxml2.py`."""
+"""No parser but the kernel gets a message as it came: see `twigcast/schema/libxml2.py`."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def test_only_one_module_makes_parsers() -> None:
         for line in path.read_text().splitlines()
         if PARSERS.search(line) or READS.search(line)
     ]
-    assert not found, "use twigcast.libxml2"
+    assert not found, "use twigcast.schema.libxml2"

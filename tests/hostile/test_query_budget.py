@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from twigcast.engine import Engine
-from twigcast.failures import Failure
+from twigcast.engine.failures import Failure
 
 ATTACKS = {
     "concat": (

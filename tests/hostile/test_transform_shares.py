@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twigcast import Engine, Subscription
-from twigcast.failures import Failure
+from twigcast.engine.failures import Failure
 
 LEVELS, LEAVES = 900, 40_000
 MESSAGE = b"<a>" * LEVELS + b"<x/>" * LEAVES + b"</a>" * LEVELS

@@ -23,8 +23,8 @@ from twigcast.chunk.run import Options
 from twigcast.chunk.run import match as match_in_parts
 from twigcast.delivery.held import digest
 from twigcast.delivery.single import Waiting
+from twigcast.explain.whynot import Probe
 from twigcast.schema import Schema, dtd_schema, xsd_schema
-from twigcast.whynot import Probe
 
 SUBSCRIPTIONS = (
     Subscription("all", "//a"),

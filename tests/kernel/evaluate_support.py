@@ -11,11 +11,11 @@ from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.xpath import parse
-from twigcast.libxml2 import read
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
+from twigcast.schema.libxml2 import read
 from twigcast.shape import Template
 
 LIMITS = Limits().with_all_results()

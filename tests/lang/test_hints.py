@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from twigcast.common.text import misspelt
 from twigcast.errors import QueryError
-from twigcast.hints import misspelt
 from twigcast.lang.kinds import ambiguity, check_kind, kind_of
 from twigcast.lang.unsatisfiable import never_matches
 

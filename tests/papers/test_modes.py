@@ -11,9 +11,9 @@ import pytest
 
 from support import QUERY_PREFIXES, random_document, random_query, subscription
 from twigcast import Engine, Limits, MessageError, OptionError, Subscription, papers
+from twigcast.engine.snapshot import compact
 from twigcast.papers.engine import MODES
 from twigcast.papers.predicates import PREDICATES
-from twigcast.snapshot import compact
 
 OTHERS = [mode for mode in MODES if mode != "trie"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from twigcast.common.globs import glob_pattern
 from twigcast.delivery.database import Database
 from twigcast.errors import MessageError, OptionError, StateDamaged, TwigcastError
-from twigcast.globs import glob_pattern
 from twigcast.spark.sources import scan
 from twigcast.spark.sources.directory import Folder, read_file, unpack
 from twigcast.spark.sources.files import LoadFiles

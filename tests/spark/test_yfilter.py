@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_results import pairs, run_inbox
 
 import twigcast.spark
-from twigcast.subscriptions import compile_file, read_subscriptions
+from twigcast.engine.files import compile_file, read_subscriptions
 
 NAMES = ["simple_paths", "mixed_queries"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from twigcast.engine.files import SubscriptionFileError
 from twigcast.store import Store, StoreError, export_jsonl, import_jsonl
 from twigcast.store.records import PublisherRecord
-from twigcast.subscriptions import SubscriptionFileError
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_correlations_read_with_the_other_subscriptions(streams: tuple[str, str]
 
 def test_blocks_stay_when_the_engine_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Correlations go on with the kernel that takes the place of the engine's, with what was stored before."""
-    monkeypatch.setattr("twigcast.engine.COMPACT_AFTER", 1)
+    monkeypatch.setattr("twigcast.engine.engine.COMPACT_AFTER", 1)
     broker = correlating()
     broker.subscribe("S//m->v[.//k->k] FOLLOWED BY{k=l, 1000} S//n->w[.//k->l]", id="join")
     broker.publish(b"<m><k>1</k></m>", stream="S", time=1)

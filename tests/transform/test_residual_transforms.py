@@ -12,10 +12,10 @@ import pytest
 from support import random_document
 from twigcast import _kernel
 from twigcast.engine import Engine, Subscription
+from twigcast.engine.snapshot import EXTRAS
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans.reference import transformed
-from twigcast.snapshot import EXTRAS
 from twigcast.transform.render import canonical
 
 PROLOG = 'declare namespace x = "urn:p"; declare namespace y = "urn:q"; '

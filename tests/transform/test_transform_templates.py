@@ -14,8 +14,8 @@ from transform_queries import random_transform
 from flwr_paper import QUERIES
 from support import random_document
 from twigcast import _kernel
-from twigcast import engine as engine_module
 from twigcast.engine import Engine, Subscription
+from twigcast.engine import engine as engine_module
 from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform

@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Group, Scheme
 from twigcast.engine import Alike, Engine, Subscription
+from twigcast.engine.failures import Failure
+from twigcast.engine.results import Selected
+from twigcast.engine.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
 from twigcast.errors import TwigcastError
-from twigcast.failures import Failure
 from twigcast.limits import Limits
 from twigcast.literals import is_sentinel, taken_apart, with_sentinels
-from twigcast.results import Selected
-from twigcast.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
 
 # Expressions of one shape that are worth learning it.
 _FEW = 3

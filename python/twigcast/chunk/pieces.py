@@ -24,8 +24,8 @@ from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
 from twigcast.chunk.filter import engine_of
 from twigcast.chunk.scheme import Group, Keep, Scheme
 from twigcast.engine import SubscriptionId
+from twigcast.engine.failures import Failed
 from twigcast.errors import MessageError
-from twigcast.failures import Failed
 from twigcast.limits import Limits
 
 PIECE = 1 << 20

@@ -20,10 +20,10 @@ from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
 from twigcast.chunk.filter import Filter, Merge, Outcome
 from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
 from twigcast.chunk.scheme import Chunk, Fragment, Group, Scheme
+from twigcast.engine.failures import FATAL, Failed
+from twigcast.engine.results import Selected
 from twigcast.errors import TwigcastError
-from twigcast.failures import FATAL, Failed
 from twigcast.limits import Limits
-from twigcast.results import Selected
 
 HEAD = 4 << 10
 """What stands before the root element is looked for in steps of this many bytes."""

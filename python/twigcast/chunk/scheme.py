@@ -255,8 +255,8 @@ class Fragment(NamedTuple):
     """A well-formed piece of a document for the expressions of one chunk.
 
     ``runs`` lead from its nodes to those of the document: pairs of an id here and the id there, ascending; from one
-    pair to the next, both count on (ids are those of ``twigcast.results``). ``offsets`` has, for each pair, where its
-    node stands in the document as it was given, in bytes.
+    pair to the next, both count on (ids are those of ``twigcast.subscription.RESULTS``). ``offsets`` has, for each
+    pair, where its node stands in the document as it was given, in bytes.
     """
 
     chunk: int

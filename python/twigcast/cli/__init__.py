@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from twigcast.hints import suggest
+            from twigcast.common.text import suggest
 
             ctx.fail(f"no command {args[0]!r}; {suggest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)

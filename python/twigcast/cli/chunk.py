@@ -15,6 +15,7 @@ from twigcast.chunk.scheme import Chunk, Fragment, Scheme, path_text
 from twigcast.chunk.source import blocks
 from twigcast.cli.inputs import Unreadable, as_json, expand, printable, refuse_stdin_twice
 from twigcast.cli.large import CHUNKS, LargeFiles
+from twigcast.cli.matches import output_of
 from twigcast.cli.options import (
     OneOf,
     Size,
@@ -25,13 +26,13 @@ from twigcast.cli.options import (
     schema_option,
     take_limits,
 )
-from twigcast.cli.output import output_of, print_table
+from twigcast.cli.output import print_table
 from twigcast.cli.queries import read_file, warn_of_never
+from twigcast.engine.files import SubscriptionFile, compile_file
 from twigcast.errors import MessageError, OptionError, TwigcastError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
-from twigcast.results import RESULTS
-from twigcast.subscriptions import SubscriptionFile, compile_file
+from twigcast.subscription import RESULTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

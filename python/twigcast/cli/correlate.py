@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from twigcast.cli.inputs import Message, decompressed, expand, printable, read, readable
+from twigcast.cli.matches import output_of
 from twigcast.cli.options import Duration
-from twigcast.cli.output import Report, output_of
+from twigcast.cli.output import Report
+from twigcast.engine.files import SubscriptionFile, check_each
+from twigcast.engine.shares import measure
 from twigcast.errors import MessageError, QueryError
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
-from twigcast.shares import measure
 from twigcast.subscription import Subscription
-from twigcast.subscriptions import SubscriptionFile, check_each
 from twigcast.units import SECOND, parse_time, to_datetime
 
 if TYPE_CHECKING:

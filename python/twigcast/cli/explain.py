@@ -12,6 +12,7 @@ from twigcast.cli.queries import read_file
 from twigcast.cli.relational import check_options, engine_options, explain_relational
 from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.engine import DIALECTS
+from twigcast.engine.files import SubscriptionFile, compile_file
 from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
 from twigcast.lang.flwr import is_transform, parse_transform
@@ -20,7 +21,6 @@ from twigcast.lang.xscl import is_correlation, parse_correlation
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
 from twigcast.subscription import Subscription
-from twigcast.subscriptions import SubscriptionFile, compile_file
 from twigcast.transform.explanation import TransformExplanation
 
 EPILOG = """\b

@@ -15,8 +15,8 @@ from typing import Any
 
 from twigcast import config
 from twigcast.cli.queries import warn_of_never
+from twigcast.engine.files import SubscriptionFile
 from twigcast.subscription import as_object
-from twigcast.subscriptions import SubscriptionFile
 
 INBOX = "inbox"
 """The name of the stream of a folder that is given without one."""

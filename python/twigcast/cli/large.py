@@ -10,14 +10,14 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
 from twigcast.chunk.source import BLOCK, GZIP, ZSTD, blocks
-from twigcast.cli.output import Output, match_of
+from twigcast.cli.matches import Output, match_of
 
 if TYPE_CHECKING:
     from twigcast.chunk.run import Options
     from twigcast.chunk.run import Report as Found
     from twigcast.chunk.scheme import Scheme
+    from twigcast.engine.files import SubscriptionFile
     from twigcast.schema import Schema
-    from twigcast.subscriptions import SubscriptionFile
 
 CHUNKS = 4
 ABOVE = 64 << 20

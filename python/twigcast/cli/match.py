@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import click
 
-from twigcast.arrow import pa
 from twigcast.cli.correlate import Streams, compile_broker, correlation_options, match_streams, reads_streams
 from twigcast.cli.inputs import Message, batches, expand, read, refuse_stdin_twice
 from twigcast.cli.large import ABOVE, LargeFiles, is_large
+from twigcast.cli.matches import Output, match_of, output_of
 from twigcast.cli.options import (
     GroupedCommand,
     Size,
@@ -22,15 +22,15 @@ from twigcast.cli.options import (
     result_option,
     take_limits,
 )
-from twigcast.cli.output import Output, match_of, output_of
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.cli.relational import check_options, engine_options, match_relational
+from twigcast.common.arrow import pa
 from twigcast.engine import Engine
+from twigcast.engine.failures import Failure
+from twigcast.engine.files import SubscriptionFile, compile_file
 from twigcast.errors import MessageError
-from twigcast.failures import Failure
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
-from twigcast.subscriptions import SubscriptionFile, compile_file
 
 FEW, FEW_SUBSCRIPTIONS = 32, 1_000
 """So many messages and subscriptions are matched sooner than pyarrow is imported."""

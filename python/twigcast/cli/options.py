@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from twigcast.common.removed import removed_error
+from twigcast.common.text import suggest
 from twigcast.errors import OptionError
-from twigcast.hints import suggest
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import ON_INVALID, Limits
-from twigcast.removed import removed_error
-from twigcast.results import RESULTS
+from twigcast.subscription import RESULTS
 from twigcast.units import SECOND, parse_duration, parse_size
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import click
 
+from twigcast.engine.files import SHOWN, SubscriptionFile, never_matching, read_subscriptions
 from twigcast.errors import OptionError, QueryError
-from twigcast.subscriptions import SHOWN, SubscriptionFile, never_matching, read_subscriptions
 
 allow_never_option = click.option(
     "--allow-never-matches", "allow_never", is_flag=True, help="Store queries that no message can match, too."

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from twigcast.arrow import pa
 from twigcast.cli.inputs import Message, as_json, batches, decompressed, expand, read
+from twigcast.cli.matches import Output, output_of
 from twigcast.cli.options import OneOf
-from twigcast.cli.output import Output, output_of
 from twigcast.cli.queries import read_file, warn_of_never
+from twigcast.common.arrow import pa
+from twigcast.common.text import in_columns
 from twigcast.engine import Subscription, SubscriptionId
+from twigcast.engine.files import SHOWN, SubscriptionFile, SubscriptionFileError, check_each
+from twigcast.engine.results import Match
 from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import described, kind_of
 from twigcast.limits import Limits
-from twigcast.results import Match
 from twigcast.rows import error_of_row
-from twigcast.shown import in_columns
-from twigcast.subscriptions import SHOWN, SubscriptionFile, SubscriptionFileError, check_each
 
 if TYPE_CHECKING:
     from twigcast.relational.cost import Cost

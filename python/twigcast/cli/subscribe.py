@@ -13,17 +13,16 @@ from twigcast.cli.configuration import configured_streams, opened, store_option
 from twigcast.cli.options import OneOf, format_option, namespace_options, schema_option
 from twigcast.cli.output import show
 from twigcast.cli.queries import allow_never_option, say_refused
+from twigcast.common.text import suggest
 from twigcast.correlate.streams import inadmissible
 from twigcast.engine import DIALECTS
 from twigcast.errors import QueryError
-from twigcast.hints import suggest
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.kinds import ambiguity, described
 from twigcast.lang.xscl import is_correlation, parse_correlation
-from twigcast.results import RESULTS
 from twigcast.schema import Schema
 from twigcast.schema.check import check
-from twigcast.subscription import delay
+from twigcast.subscription import RESULTS, delay
 
 if TYPE_CHECKING:
     from twigcast.store import Store, SubscriptionRecord

@@ -109,7 +109,7 @@ def _targets(
 
 
 def _reference(text: str) -> str:
-    from twigcast.references import absolute, is_reference
+    from twigcast.common.references import absolute, is_reference
 
     if not is_reference(text):
         raise click.UsageError("--secret-from takes env:NAME or file:PATH, not the secret itself")

@@ -13,15 +13,15 @@ from twigcast.cli.inputs import as_json, expand, printable, read, readable, refu
 from twigcast.cli.options import OneOf, limit_options, namespace_options, schema_option, take_limits
 from twigcast.cli.output import Report
 from twigcast.engine import DIALECTS, Engine, Failure
+from twigcast.engine.shares import REASONS
 from twigcast.errors import MessageError, OptionError, QueryError, Span
+from twigcast.explain.whynot import Probe
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.xscl import is_correlation
 from twigcast.limits import Limits
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
-from twigcast.shares import REASONS
-from twigcast.whynot import Probe
 
 EPILOG = """\b
 Examples:

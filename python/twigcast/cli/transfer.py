@@ -11,8 +11,8 @@ import click
 from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.progress import Progress
 from twigcast.cli.queries import allow_never_option
+from twigcast.engine.files import SHOWN
 from twigcast.errors import OptionError
-from twigcast.subscriptions import SHOWN
 
 LINES = 1 << 14
 

@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from twigcast.common.removed import replaced_by
+from twigcast.common.text import suggest
 from twigcast.config.environment import Key
 from twigcast.config.models import Pipeline
 from twigcast.config.sinks import AnySink
 from twigcast.config.streams import AnyStream
 from twigcast.config.values import Problems
 from twigcast.errors import TwigcastError
-from twigcast.hints import suggest
-from twigcast.removed import replaced_by
 
 TAGS = {"streams": "source", "sinks": "kind"}
 _TYPES = {

@@ -25,9 +25,9 @@ from twigcast.config.values import (
     Size,
     StreamName,
 )
+from twigcast.engine.failures import AFTER, WITHIN, PauseRule
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
-from twigcast.pausing import AFTER, WITHIN, PauseRule
 from twigcast.store.database import HISTORY
 from twigcast.store.urls import check_url, resolve, sqlite_file
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 
+from twigcast.common.references import is_reference
 from twigcast.config.values import Count, Duration, LocalPath, Problems, Secret, SecretOptions, Section, Servers, Size
-from twigcast.references import is_reference
 from twigcast.store.targets import BadTarget, check_header, check_secret, check_url
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from twigcast.common.globs import glob_pattern
 from twigcast.config.values import (
     Count,
     DurationOrZero,
@@ -20,7 +21,6 @@ from twigcast.config.values import (
     Servers,
 )
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.globs import glob_pattern
 from twigcast.lang.xpath import parse
 
 

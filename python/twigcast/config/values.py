@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo
 
-from twigcast.references import absolute
+from twigcast.common.references import absolute
 from twigcast.units import SECOND, parse_duration, parse_size
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from twigcast import _kernel
-from twigcast.arrow import pa, pc
-from twigcast.columns import raise_if
+from twigcast.common.arrow import pa, pc
 from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
 from twigcast.correlate.output import pieces
+from twigcast.engine.columns import raise_if
 from twigcast.errors import MessageError, QueryError
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link, Ref
 from twigcast.ir.pattern import Twig

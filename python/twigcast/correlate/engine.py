@@ -16,7 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twigcast import _kernel
-from twigcast.columns import error_of
+from twigcast.common.forking import refuse_if_forked_in_use
 from twigcast.correlate.default import (
     MAX_BYTES,
     Cut,
@@ -32,15 +32,15 @@ from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
 from twigcast.correlate.streams import check_streams
+from twigcast.engine.columns import error_of
+from twigcast.engine.failures import MAX_TEXT, Failure
+from twigcast.engine.shares import Result
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
-from twigcast.failures import MAX_TEXT, Failure
-from twigcast.forking import refuse_if_forked_in_use
-from twigcast.ids import SubscriptionId
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import Judged, parse_correlation, parse_judged
 from twigcast.limits import Limits
 from twigcast.shape import Scope, scope_of
-from twigcast.shares import Result
+from twigcast.subscription import SubscriptionId
 from twigcast.transform.templates import Templates
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any
 
 from twigcast.correlate.default import Cut, Found, Kept
 from twigcast.correlate.output import render
-from twigcast.failures import FATAL, Failed, Failure
-from twigcast.ids import SubscriptionId
+from twigcast.engine.failures import FATAL, Failed, Failure
+from twigcast.engine.shares import BUDGET_BYTES, BUDGET_RESULTS, RESULT_BYTES, RESULT_NODES, share
 from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
-from twigcast.shares import BUDGET_BYTES, BUDGET_RESULTS, RESULT_BYTES, RESULT_NODES, share
+from twigcast.subscription import SubscriptionId
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong
 
@@ -41,8 +41,8 @@ class Correlated:
     payload: bytes | None
     nodes: tuple[int, ...] = field(default=(), repr=False)
     reason: str | None = None
-    """Why results are missing: one of ``twigcast.shares.REASONS``, or ``too-much-to-correlate`` if there were more
-    combinations than could be tried."""
+    """Why results are missing: one of ``twigcast.engine.shares.REASONS``, or ``too-much-to-correlate`` if there were
+    more combinations than could be tried."""
 
 
 @dataclass(frozen=True, slots=True)

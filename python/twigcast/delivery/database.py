@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from twigcast.common.private_files import FOLDER_MODE, make_private_file
 from twigcast.delivery.files import make_folder, read_identity
 from twigcast.errors import StateDamaged, TwigcastError
-from twigcast.private_files import FOLDER_MODE, make_private_file
 
 MAX_BLOB = 900_000_000
 """Bytes of one value; SQLite's own limit is 1,000,000,000 for a whole row."""

@@ -25,8 +25,8 @@ from twigcast.delivery.log import LogBatch
 from twigcast.delivery.outbox import Outbox
 from twigcast.delivery.single import Waiting
 from twigcast.delivery.tally import Tally
+from twigcast.engine.failures import PauseRule
 from twigcast.errors import OptionError, StateDamaged
-from twigcast.pausing import PauseRule
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS cursors (stream TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;

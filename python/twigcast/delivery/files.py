@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from twigcast.common.private_files import FOLDER_MODE, tighten
 from twigcast.errors import OptionError, StateDamaged
-from twigcast.private_files import FOLDER_MODE, tighten
 
 FRESH = ".tmp"
 """The end of a name while its file is being written. Also what a crash may leave behind, hence what readers skip."""

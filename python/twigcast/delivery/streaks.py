@@ -8,7 +8,7 @@ from typing import Any
 
 from twigcast.delivery.database import Database
 from twigcast.delivery.log import LogBatch
-from twigcast.pausing import UNCOUNTED, PauseRule, Streak, pause_reason
+from twigcast.engine.failures import UNCOUNTED, PauseRule, Streak, pause_reason
 
 MIGRATION = """
 CREATE TABLE streaks (

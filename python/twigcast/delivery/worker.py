@@ -23,8 +23,8 @@ from twigcast.delivery.routing import Routing
 from twigcast.delivery.single import singles
 from twigcast.delivery.sinks import Batch, Sink
 from twigcast.delivery.state import DEAD
+from twigcast.engine.failures import PauseRule
 from twigcast.errors import StateDamaged, TwigcastError
-from twigcast.pausing import PauseRule
 
 logger = logging.getLogger(__name__)
 

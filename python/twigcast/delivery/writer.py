@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from twigcast.delivery.ids import delivery_ids
 from twigcast.delivery.log import KINDS, Counts
-from twigcast.failures import Tally
+from twigcast.engine.failures import Tally
 
 TIME = pa.timestamp("us", tz="UTC")
 MESSAGES = pa.schema(

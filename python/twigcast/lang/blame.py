@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from twigcast.common.text import misspelt
 from twigcast.errors import QueryError, Span
-from twigcast.hints import misspelt
 from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS, LATER_XPATH
 from twigcast.lang.lexer import Token

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.chunk.filter import ChunkEngine, Outcome, Twigcast
 from twigcast.chunk.scheme import Chunk
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
+from twigcast.schema import libxml2
 
 
 class Lxml:

@@ -7,22 +7,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from twigcast import _kernel, engine
+from twigcast import _kernel
 from twigcast import rows as row_types
-from twigcast.arrow import pa, pc
-from twigcast.engine import Subscription
+from twigcast.common.arrow import pa, pc
+from twigcast.engine import Subscription, engine
+from twigcast.engine.failures import Failed, FailedRows
+from twigcast.engine.results import match_of
+from twigcast.engine.shares import Result
 from twigcast.errors import OptionError
-from twigcast.failures import Failed, FailedRows
-from twigcast.ids import SubscriptionId
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedDeliveries
 from twigcast.papers.predicates import PREDICATES
 from twigcast.plan.encode import NotEncodable
-from twigcast.results import match_of
 from twigcast.schema import Schema, schema_of
 from twigcast.shape import Shapes, scope_of
-from twigcast.shares import Result
+from twigcast.subscription import SubscriptionId
 from twigcast.transform.encode import Encoded
 
 MODES: tuple[str, ...] = _kernel.papers.MODES

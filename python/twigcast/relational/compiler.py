@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from twigcast.engine import Subscription
+from twigcast.engine.results import check_result
 from twigcast.errors import OptionError, QueryError, Span
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
@@ -13,7 +14,6 @@ from twigcast.lang.xscl import is_correlation
 from twigcast.relational import compile as compiling
 from twigcast.relational import reference as references
 from twigcast.relational.refuse import Refused, refusal
-from twigcast.results import check_result
 from twigcast.shape import Shapes, Template, scope_of
 
 

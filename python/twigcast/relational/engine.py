@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twigcast.columns import columns_of, message_of, raise_if
+from twigcast.common.forking import refuse_if_forked_in_use
 from twigcast.engine import Failure, Subscription, SubscriptionId
+from twigcast.engine.columns import columns_of, message_of, raise_if
+from twigcast.engine.results import Selected
+from twigcast.engine.shares import Result
 from twigcast.errors import OptionError
-from twigcast.forking import refuse_if_forked_in_use
-from twigcast.ids import is_id
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.relational import reference as references
@@ -32,8 +33,7 @@ from twigcast.relational.orphans import delete_orphans
 from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
 from twigcast.relational.state import State
 from twigcast.relational.statements import Layout, match_statement
-from twigcast.results import Selected
-from twigcast.shares import Result
+from twigcast.subscription import is_id
 
 # Subscriptions that are on their way into the tables at one time.
 CHUNK = 50_000

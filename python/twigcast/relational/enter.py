@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.errors import OptionError
-from twigcast.ids import is_id
 from twigcast.relational import compile as compiling
 from twigcast.relational.compiler import Compiler
 from twigcast.relational.database import Database
 from twigcast.relational.load import Conjunction, Loader, Predicate
 from twigcast.relational.state import Points, State, br_info
+from twigcast.subscription import is_id
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import psycopg
 import pyarrow as pa
 from psycopg import IsolationLevel
 
+from twigcast.common.forking import refuse_if_forked
 from twigcast.errors import OptionError
-from twigcast.forking import refuse_if_forked
 from twigcast.relational.database import SAX_PARSE_RESULT, first_line, reported
 from twigcast.relational.statements import POSTGRESQL
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import OptionError
 from twigcast.ir.pattern import Twig
 from twigcast.limits import Limits
 from twigcast.schema import dtd as dtds
-from twigcast.schema import from_xsd
+from twigcast.schema import from_xsd, libxml2
 from twigcast.schema.dtd import Dtd, read_dtd
 from twigcast.schema.graph import Declaration, ElementGraph
 from twigcast.schema.locations import check_locations

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import OptionError
 from twigcast.lang.names import XML_NAMESPACE
+from twigcast.schema import libxml2
 from twigcast.schema.graph import Declaration, ElementGraph, mask_of
 
 Occurrence = Literal["once", "opt", "mult", "plus"]

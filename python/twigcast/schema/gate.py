@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twigcast import libxml2
 from twigcast.errors import MessageError
 from twigcast.limits import Limits
+from twigcast.schema import libxml2
 
 if TYPE_CHECKING:
     from twigcast.schema import Schema

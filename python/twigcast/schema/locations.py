@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import OptionError
+from twigcast.schema import libxml2
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _NAMING = tuple(_XSD + name for name in ("include", "import", "redefine", "override"))

@@ -19,9 +19,9 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import excerpt
 from twigcast.limits import Limits
+from twigcast.schema import libxml2
 from twigcast.schema.graph import ElementGraph
 
 LARGE = 1_000

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twigcast.common.private_files import FOLDER_MODE
 from twigcast.delivery.files import make_folder, read_record, replace, sync_folder, write_record
 from twigcast.errors import StateDamaged
-from twigcast.private_files import FOLDER_MODE
 from twigcast.spark.checkpoint import log_files, log_rows, numbers, offsets
 from twigcast.spark.stages.standing import Standing
 

@@ -19,8 +19,8 @@ from twigcast.chunk.run import known
 from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
+from twigcast.engine.failures import FATAL, Failed
 from twigcast.errors import MessageError, OptionError, TwigcastError
-from twigcast.failures import FATAL, Failed
 from twigcast.lang.flwr import is_transform
 from twigcast.limits import Limits
 from twigcast.rows import MATCH

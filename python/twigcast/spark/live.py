@@ -25,8 +25,8 @@ import pyarrow as pa
 from twigcast.correlate.streams import inadmissible
 from twigcast.delivery.ids import subscription_key
 from twigcast.engine import Engine, Subscription
+from twigcast.engine.failures import FATAL, Failed
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.failures import FATAL, Failed
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.limits import Limits

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from twigcast.correlate.default import Default
 from twigcast.correlate.engine import check_correlation
 from twigcast.engine import Engine
+from twigcast.engine.results import check_deliver_empty, check_result
 from twigcast.errors import TwigcastError
 from twigcast.lang.kinds import check_dialect_of, check_kind
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xscl import parse_correlation
-from twigcast.results import check_deliver_empty, check_result
 from twigcast.shape import Shapes, Template, scope_of
 from twigcast.store.records import SubscriptionRecord
 

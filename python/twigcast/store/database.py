@@ -27,9 +27,9 @@ from sqlalchemy import (
     update,
 )
 
-from twigcast.forking import drop_if_forked
-from twigcast.private_files import make_private_file
-from twigcast.references import is_reference, resolve
+from twigcast.common.forking import drop_if_forked
+from twigcast.common.private_files import make_private_file
+from twigcast.common.references import is_reference, resolve
 from twigcast.store import migrations, tables
 from twigcast.store.errors import StoreError, is_passing, translate
 from twigcast.store.urls import check_url, parse_url, shown

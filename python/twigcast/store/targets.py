@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from twigcast.common.references import is_reference
 from twigcast.errors import OptionError
-from twigcast.references import is_reference
 
 KEYS = {"webhook": ("url", "secret"), "kafka": ("topic",)}
 _URL_HINT = "such as https://example.org:8443/hook or http://[::1]:8080/hook"
@@ -18,7 +18,7 @@ def check_targets(targets: Mapping[str, Mapping[str, str]], *, references: bool 
     """Return targets as they are stored; raises OptionError, which never shows a secret.
 
     ``references`` allows a secret to be ``env:NAME`` or ``file:PATH``. Only for targets that an operator gives: see
-    :mod:`twigcast.references`.
+    :mod:`twigcast.common.references`.
     """
     for kind, settings in targets.items():
         if kind not in KEYS:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
+from twigcast.engine.files import SHOWN, SubscriptionFileError
 from twigcast.errors import OptionError, Span, TwigcastError
 from twigcast.store import tables
 from twigcast.store.checks import Checker, Problems
@@ -37,7 +38,6 @@ from twigcast.store.database import Database, Writer, now
 from twigcast.store.records import SubscriptionRecord, from_json
 from twigcast.store.schemas import SchemaChecker
 from twigcast.store.store import PIECE, Store, unknown_subscriber
-from twigcast.subscriptions import SHOWN, SubscriptionFileError
 
 # After so many bad lines the file as a whole is the mistake.
 MAX_PROBLEMS = 1_000

@@ -10,8 +10,8 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from twigcast.common.references import absolute, is_reference
 from twigcast.errors import OptionError
-from twigcast.references import absolute, is_reference
 
 DEFAULT = "sqlite:///twigcast.db"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}

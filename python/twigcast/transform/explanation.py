@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twigcast.common.text import in_columns
 from twigcast.errors import QueryError
 from twigcast.ir.pattern import predicate_text
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform, to_xquery
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
-from twigcast.shown import in_columns
 
 
 @dataclass(frozen=True, slots=True)

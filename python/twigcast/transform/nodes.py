@@ -10,9 +10,9 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.ir.pattern import Step
 from twigcast.limits import READ_BEFORE, Limits
+from twigcast.schema import libxml2
 
 
 class Node:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.ir.transform import (
     Comment,
     Constant,
@@ -30,6 +29,7 @@ from twigcast.ir.transform import (
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
+from twigcast.schema import libxml2
 from twigcast.transform.nodes import Node
 
 Scope: TypeAlias = Mapping[str, str]

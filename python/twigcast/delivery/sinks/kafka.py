@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twigcast.common.references import resolve
 from twigcast.config import KafkaSink as Settings
 from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting, singles
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError, contents
 from twigcast.errors import OptionError
-from twigcast.references import resolve
 
 CURSORS = "twigcast-cursors"
 _TIMEOUT = 30.0

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from twigcast.common.references import resolve
 from twigcast.config import WebhookSink as Settings
 from twigcast.delivery import slots
 from twigcast.delivery.addresses import ForbiddenAddress
@@ -28,7 +29,6 @@ from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
 from twigcast.delivery.sinks.base import Batch, Context, Sink, SinkError
 from twigcast.errors import TwigcastError
-from twigcast.references import resolve
 from twigcast.store.targets import check_secret
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from twigcast.common.text import misspelt
 from twigcast.errors import Span
-from twigcast.hints import misspelt
 from twigcast.ir.transform import (
     Constant,
     Content,

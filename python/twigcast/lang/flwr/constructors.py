@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from twigcast.common.text import misspelt
 from twigcast.errors import OptionError, QueryError, Span
-from twigcast.hints import misspelt
 from twigcast.ir.transform import Attribute, Comment, Content, Copy, Element, Hole, Instruction, Item, Name
 from twigcast.ir.visit import replace
 from twigcast.lang.flwr.scanner import QNAME, SPACE, WORD, expression, reference, skip_space

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from twigcast.common.text import misspelt
 from twigcast.errors import QueryError, Span
-from twigcast.hints import misspelt
 from twigcast.ir.correlation import (
     FOLLOWED,
     JOIN,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from twigcast.common.text import misspelt
 from twigcast.errors import QueryError, Span
-from twigcast.hints import misspelt
 from twigcast.lang.flwr.scanner import skip_space
 from twigcast.lang.lexer import BEFORE_OPERAND, NCNAME, OPERATOR_NAMES, TOKEN, NameRegex, Token, bad_character
 

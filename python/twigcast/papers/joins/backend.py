@@ -6,13 +6,13 @@ from collections import Counter
 from typing import Any
 
 from twigcast import _kernel
-from twigcast.columns import raise_if
 from twigcast.correlate.default import Cut, Found, Kept
+from twigcast.engine.columns import raise_if
+from twigcast.engine.shares import BUDGET_RESULTS, RESULT_NODES, share
 from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.papers.joins.strategies import make_strategy
 from twigcast.papers.joins.strategy import Arrival
-from twigcast.shares import BUDGET_RESULTS, RESULT_NODES, share
 
 
 class Other:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from twigcast.shares import share
+from twigcast.engine.shares import share
 
 Item = TypeVar("Item")
 

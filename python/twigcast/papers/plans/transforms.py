@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from twigcast import _kernel
-from twigcast.arrow import pa
-from twigcast.failures import FATAL, Failed, FailedRows
-from twigcast.forking import refuse_if_forked_in_use
+from twigcast.common.arrow import pa
+from twigcast.common.forking import refuse_if_forked_in_use
+from twigcast.engine.failures import FATAL, Failed, FailedRows
+from twigcast.engine.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
@@ -19,7 +20,6 @@ from twigcast.papers.plans.sharing import Sharing
 from twigcast.plan.codes import StepCodes
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.shares import BUDGET_BYTES, RESULT_BYTES, Result
 from twigcast.transform.nodes import Message
 from twigcast.transform.render import TooLong
 

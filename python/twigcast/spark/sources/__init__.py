@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twigcast import config
+from twigcast.common.references import resolve
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
-from twigcast.references import resolve
 from twigcast.spark.sources.directory import check_inbox
 from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import LoadFiles, check_record

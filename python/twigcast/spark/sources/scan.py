@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from twigcast.globs import glob_pattern
+from twigcast.common.globs import glob_pattern
 
 SETTLED = 2.5
 """Seconds that the date of a folder must have stood still before it is trusted: file systems round dates."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.engine import Engine, TextPath
-from twigcast.failures import FATAL
+from twigcast.engine.failures import FATAL
 from twigcast.rows import ERROR, FAILURES, MATCHES, error_row
 from twigcast.spark.sources.messages import as_bytes
 
@@ -28,8 +28,8 @@ MATCHES_AT_ONCE = 1 << 21
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Rows of: message id, its bytes, the subscription numbers it matches, or the error if it was refused, the
-    subscriptions that could not be evaluated on it (``twigcast.failures.FAILURES``), and, where they are asked for, a
-    text in it and what correlations see of it."""
+    subscriptions that could not be evaluated on it (``twigcast.rows.FAILURES``), and, where they are asked for, a text
+    in it and what correlations see of it."""
 
     ids: pa.Array
     xml: pa.Array

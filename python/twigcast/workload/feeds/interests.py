@@ -8,7 +8,7 @@ from random import Random
 
 from lxml import etree
 
-from twigcast import libxml2
+from twigcast.schema import libxml2
 
 SAMPLE = 400
 RARE = 0.05  # a name in fewer messages than this share is what subscribers look for

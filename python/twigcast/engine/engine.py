@@ -14,15 +14,27 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from twigcast import _kernel
 from twigcast import rows as row_types
-from twigcast.arrow import pa, pc
-from twigcast.columns import Rejected, columns_of, error_of, message_of, raise_if, reject
-from twigcast.delta import History
+from twigcast.common.arrow import pa, pc
+from twigcast.common.forking import refuse_if_forked_in_use
+from twigcast.common.removed import refuse_removed
+from twigcast.engine.columns import Rejected, columns_of, error_of, message_of, raise_if, reject
+from twigcast.engine.delta import History
+from twigcast.engine.failures import Failed, FailedRows, exceeded_rows, failures_column
+from twigcast.engine.failures import Failure as Failure
+from twigcast.engine.ids import Ids, are_ids
+from twigcast.engine.results import (
+    NOTHING,
+    RESULT_FIELDS,
+    Selected,
+    as_matches,
+    check_deliver_empty,
+    check_result,
+    check_selects,
+    exceeds,
+    match_of,
+)
+from twigcast.engine.shares import Result, within_budget
 from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.failures import Failed, FailedRows, exceeded_rows, failures_column
-from twigcast.failures import Failure as Failure
-from twigcast.forking import refuse_if_forked_in_use
-from twigcast.ids import Ids, are_ids, is_id
-from twigcast.ids import SubscriptionId as SubscriptionId
 from twigcast.ir.pattern import LinearPath, Reason, Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document as from_document
@@ -39,22 +51,10 @@ from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.register import Register
-from twigcast.removed import refuse_removed
-from twigcast.results import (
-    NOTHING,
-    RESULT_FIELDS,
-    Selected,
-    as_matches,
-    check_deliver_empty,
-    check_result,
-    check_selects,
-    exceeds,
-    match_of,
-)
 from twigcast.shape import Scope, Shapes, Template, scope_of
-from twigcast.shares import Result, within_budget
 from twigcast.subscription import Subscription as Subscription
-from twigcast.subscription import check_query, subscriptions_of
+from twigcast.subscription import SubscriptionId as SubscriptionId
+from twigcast.subscription import check_query, is_id, subscriptions_of
 
 if TYPE_CHECKING:  # only those who transform or validate pay for importing these
     from twigcast.ir.transform import Transform
@@ -290,7 +290,7 @@ class Engine:
                     try:
                         register.queue(i, template, literals, s.result)
                     except NotEncodable:
-                        register.queue(i, Template(_undecided(s, self.namespaces)), (), s.result)
+                        register.queue(i, Template(undecided(s, self.namespaces)), (), s.result)
                     if s.result != "match":
                         wanting.append(i)
                 at = len(subscriptions)
@@ -603,7 +603,7 @@ class Engine:
 
         ``matches`` is a list of structs: ``subscription`` (its number), ``nodes`` (list of ids), ``fragments`` (list of
         binary), ``complete`` (false if some results are missing), ``payload`` (the new message of a transform) and
-        ``reason`` (why results are missing, one of ``twigcast.shares.REASONS``). What was not asked for is null.
+        ``reason`` (why results are missing, one of ``twigcast.engine.shares.REASONS``). What was not asked for is null.
         """
         parts = list(self.select_batches(batch, max_matches=2**31 - 2**26, max_bytes=1 << 30))
         if len(parts) == 1:
@@ -678,7 +678,7 @@ class Engine:
 
     def save(self, path: str | Path) -> None:
         """Writes the compiled set to one file, whole or not at all."""
-        from twigcast import snapshot
+        from twigcast.engine import snapshot
 
         snapshot.save(self, Path(path))
 
@@ -687,7 +687,7 @@ class Engine:
         cls, path: str | Path, *, schema: Schema | str | Path | None = None, on_invalid: str = "fallback"
     ) -> Engine:
         """Open what ``save`` wrote. The schema of messages is not in it and has to be given again."""
-        from twigcast import snapshot
+        from twigcast.engine import snapshot
 
         if schema is not None:
             from twigcast.schema import schema_of
@@ -704,7 +704,7 @@ class Engine:
 
     def _compact(self) -> None:
         """Give back what removed subscriptions have left behind."""
-        from twigcast import snapshot
+        from twigcast.engine import snapshot
 
         snapshot.compact(self)
         self._removed = 0
@@ -735,13 +735,13 @@ class Engine:
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
         """Writes what has changed since a version. Changes are known since the set was first saved or opened."""
-        from twigcast import delta
+        from twigcast.engine import delta
 
         delta.save_delta(self, Path(path), since_version)
 
     def apply(self, path: str | Path) -> None:
         """Makes the changes that ``save_delta`` wrote, all or none; they must be for the version that this set has."""
-        from twigcast import delta
+        from twigcast.engine import delta
 
         delta.apply(self, Path(path))
 
@@ -772,7 +772,7 @@ def parse_transform_of(text: str, scope: Scope) -> Transform:
     return transform
 
 
-def _undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
+def undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
     """Return a plan for a query that the kernel's patterns cannot express: it is evaluated on every message."""
     scope = {**namespaces, **(s.namespaces or {})}
     expr = from_document(parse(s.query, scope, s.default_namespace, dialect=s.dialect))

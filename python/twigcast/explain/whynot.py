@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from lxml import etree
 
 from twigcast import _kernel
-from twigcast.causes import Cause, Search, lines
 from twigcast.engine import Engine, Failure, Subscription
 from twigcast.errors import MessageError
 from twigcast.explain import Explanation, explain
+from twigcast.explain.causes import Cause, Search, lines
+from twigcast.explain.message import Found, MessageTree
 from twigcast.lang import ast
 from twigcast.lang.context import Context, at
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.message_tree import Found, MessageTree
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.planner import Plan

@@ -10,19 +10,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, cast
 
-from twigcast.arrow import pa, pc
+from twigcast.common.arrow import pa, pc
 from twigcast.errors import TwigcastError
-
-SubscriptionId = str | int
+from twigcast.subscription import SubscriptionId, is_id
 
 # Looking up a few ids in an array costs as much as making this many objects.
 _LOOKUP = 64
-
-
-def is_id(id: Any) -> bool:
-    if isinstance(id, str):
-        return id.isascii() or not any("\ud800" <= c <= "\udfff" for c in id)
-    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**63
 
 
 def are_ids(ids: Sequence[Any]) -> bool:

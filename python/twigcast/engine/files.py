@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twigcast.engine import Engine, Subscription
+from twigcast.engine.engine import Engine
+from twigcast.engine.results import check_result
 from twigcast.errors import OptionError, QueryError, Span, TwigcastError
 from twigcast.lang.kinds import check_dialect_of, check_kind, kind_of
 from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.limits import Limits
-from twigcast.results import check_result
-from twigcast.subscription import fields_of
+from twigcast.subscription import Subscription, fields_of
 
 _OWN = tuple(field.name for field in dataclasses.fields(Subscription))
 # Beyond this many bad lines the file as a whole is the mistake.

@@ -15,12 +15,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from twigcast.engine.sealed import Format
 from twigcast.errors import OptionError, TwigcastError
-from twigcast.ids import SubscriptionId, is_id
-from twigcast.sealed import Format
+from twigcast.subscription import SubscriptionId, is_id
 
 if TYPE_CHECKING:
-    from twigcast.engine import Engine, Subscription
+    from twigcast.engine.engine import Engine
+    from twigcast.subscription import Subscription
 
 FORMAT = Format("delta", b"TWIGDELT", 1)
 
@@ -161,7 +162,7 @@ def as_dict(s: Subscription) -> dict[str, Any]:
 
 
 def _change(value: Any) -> list[Subscription] | SubscriptionId:
-    from twigcast.engine import Subscription
+    from twigcast.subscription import Subscription
 
     if not isinstance(value, list):
         if not is_id(value):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from twigcast.errors import Span, caret
+from twigcast.explain.message import Found, MessageTree, where
+from twigcast.explain.near_misses import closeness, name_text, quote, there_instead, value_hints
 from twigcast.lang import ast, positions
 from twigcast.lang.context import Context, along, at
 from twigcast.lang.printer import is_any_depth
 from twigcast.lang.values import FLIPPED, to_number, to_string
-from twigcast.message_tree import Found, MessageTree, where
-from twigcast.near_misses import closeness, name_text, quote, there_instead, value_hints
 
 _CANDIDATES = 200
 _VALUES = 3

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from twigcast.arrow import pa
+from twigcast.common.arrow import pa
 from twigcast.errors import TwigcastError
 
 _HEADER = struct.Struct("<8sIIQ")

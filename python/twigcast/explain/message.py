@@ -11,12 +11,12 @@ from typing import Any
 
 from lxml import etree
 
-from twigcast import libxml2
 from twigcast.errors import Span
 from twigcast.lang import ast
 from twigcast.lang.context import DOCUMENT
 from twigcast.lang.printer import to_xpath
 from twigcast.limits import Limits
+from twigcast.schema import libxml2
 
 _NOWHERE = Span(0, 0)
 # Nodes that are no elements have to be found again for each evaluation.

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twigcast.arrow import pa
-from twigcast.delta import History, as_dict
+from twigcast.common.arrow import pa
+from twigcast.engine.delta import History, as_dict
+from twigcast.engine.ids import Ids
+from twigcast.engine.sealed import Format
 from twigcast.errors import QueryError
-from twigcast.ids import Ids
 from twigcast.lang.program import encode
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
-from twigcast.sealed import Format
 
 if TYPE_CHECKING:
-    from twigcast.engine import Engine
+    from twigcast.engine.engine import Engine
 
 FORMAT = Format("snapshot", b"TWIGCAST", 6, oldest=4)
 
@@ -50,7 +50,7 @@ def _open_residual(engine: Engine, number: int, value: Any) -> None:
 
 def _open_result(engine: Engine, number: int, value: Any) -> None:
     """Compile what a subscription selects, which snapshots of earlier versions have as text."""
-    from twigcast.engine import Subscription
+    from twigcast.subscription import Subscription
 
     s = Subscription(**value)
     engine._wanting.add(number)
@@ -67,7 +67,7 @@ def _save_transforms(engine: Engine) -> Iterable[tuple[int, Any]]:
 
 
 def _open_transform(engine: Engine, number: int, value: Any) -> None:
-    from twigcast.engine import Subscription
+    from twigcast.subscription import Subscription
 
     value.pop("code", None)  # earlier versions had no transforms, or not all, in the kernel's part: texts are parsed
     in_kernel = value.pop("in_kernel", None)

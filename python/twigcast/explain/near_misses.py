@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 
 from twigcast.errors import Span
+from twigcast.explain.message import MessageTree
 from twigcast.lang import ast
 from twigcast.lang.context import along
 from twigcast.lang.values import to_number, to_string
-from twigcast.message_tree import MessageTree
 
 Name = tuple[str, str]
 """Namespace ("" for none) and local name."""

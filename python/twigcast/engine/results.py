@@ -8,25 +8,15 @@ from operator import eq
 from typing import Any, overload
 
 from twigcast import rows
-from twigcast.arrow import pa, pc
+from twigcast.common.arrow import pa, pc
+from twigcast.common.text import shown
+from twigcast.engine.shares import Result
 from twigcast.errors import OptionError, QueryError, Span
-from twigcast.ids import SubscriptionId
 from twigcast.plan.planner import Plan
-from twigcast.shares import Result
-from twigcast.shown import shown
-
-RESULTS = ("match", "nodes", "fragments")
-"""Nothing more; the ids of the nodes it selects; these nodes as XML.
-
-The id of a node is its place in document order: the document is 0, and elements, attributes (after their element),
-text, comments and processing instructions count on from there; namespace declarations do not.
-
-A fragment is well-formed on its own: an element with all namespaces that are in scope; the value of an attribute or
-text, escaped; a comment or processing instruction as it is; the document without XML declaration and DTD.
-"""
+from twigcast.subscription import RESULTS, SubscriptionId
 
 RESULT_FIELDS = ("nodes", "fragments", "complete", "payload", "reason")
-"""The fields of ``MATCH`` that are a ``twigcast.shares.Result``."""
+"""The fields of ``MATCH`` that are a ``twigcast.engine.shares.Result``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +32,7 @@ class Selected:
     payload: bytes | None = None
     """The new message that a transform made."""
     reason: str | None = None
-    """Why results are missing: one of ``twigcast.shares.REASONS``."""
+    """Why results are missing: one of ``twigcast.engine.shares.REASONS``."""
 
     __repr__ = shown
 
@@ -55,7 +45,7 @@ class Match:
     subscription: SubscriptionId
     subscriber: str | None = None
     nodes: list[int] | None = field(default=None, hash=False)
-    """The ids of the selected nodes, where the subscription asked for them (see ``twigcast.results``)."""
+    """The ids of the selected nodes, where the subscription asked for them (see ``twigcast.engine.results``)."""
     fragments: list[bytes] | None = field(default=None, hash=False)
     """The selected nodes as XML, likewise."""
     complete: bool = True
@@ -65,7 +55,7 @@ class Match:
     messages: tuple[str | int, ...] | None = field(default=None, repr=False)
     """What was joined, in the order of the query's blocks, where the subscription is a correlation."""
     reason: str | None = field(default=None, repr=False)
-    """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.shares``)."""
+    """Why results are missing: a limit of the subscription or the message's budget (see ``twigcast.engine.shares``)."""
 
     __repr__ = shown
 

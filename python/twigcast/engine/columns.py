@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twigcast import _kernel
-from twigcast.arrow import pa, pc
+from twigcast.common.arrow import pa, pc
 from twigcast.errors import MessageError, OptionError
 from twigcast.rows import row_of_error
 

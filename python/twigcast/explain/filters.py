@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from twigcast.engine import Engine, Subscription, _undecided
+from twigcast.common.text import in_columns
+from twigcast.engine import Engine, Subscription
+from twigcast.engine.engine import undecided
 from twigcast.errors import Span, caret
 from twigcast.ir.decompose import BranchPoint, Decomposition, Star, decompose, star_of
 from twigcast.ir.pattern import (
@@ -32,7 +34,6 @@ from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import slotted
 from twigcast.shape import Template
-from twigcast.shown import in_columns
 
 _INDEXES = {
     "path step": "by hash, as the last step of the path",
@@ -391,7 +392,7 @@ class _Scratch:
         try:
             self.register.queue(0, template, literals)
         except NotEncodable:
-            return Template(_undecided(s, self.engine.namespaces))
+            return Template(undecided(s, self.engine.namespaces))
         finally:
             self.register.clear()
         return template

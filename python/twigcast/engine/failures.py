@@ -1,6 +1,6 @@
 """Failures of single subscriptions: an exception while one is evaluated is its own, and the others get their matches.
 
-Imports: errors, ids, limits, rows.
+A subscription that keeps failing is paused, by one rule for the broker in a process and for pipelines.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from twigcast import rows as row_types
-from twigcast.arrow import pa, pc
-from twigcast.errors import SubscriptionError, TwigcastError, excerpt
-from twigcast.ids import SubscriptionId
+from twigcast.common.arrow import pa, pc
+from twigcast.common.text import shown
+from twigcast.errors import OptionError, SubscriptionError, TwigcastError, excerpt
 from twigcast.limits import Limits
-from twigcast.shown import shown
+from twigcast.subscription import SubscriptionId
 
 TOO_COSTLY = "query-too-costly"
 """The code of a query beyond tree patterns that took more steps or bytes on a message than the limits allow."""
@@ -114,3 +114,61 @@ class Tally:
     def rows(self) -> list[dict[str, Any]]:
         """``subscription``, ``reason``, ``count``, ``text``, ``first_message``, ``last_message``, and more."""
         return list(self._rows.values())
+
+
+# -- pausing
+
+
+AFTER = 100
+WITHIN = 1000
+UNCOUNTED = frozenset(("too-much-to-correlate", "message-refused"))
+"""Codes of failures that are the message's doing: they hit many subscriptions at once and pause none."""
+
+
+class Streak(NamedTuple):
+    """Recent failures of a subscription: how many, and how many messages had been matched before the first of them."""
+
+    failures: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class PauseRule:
+    """Pause a subscription that fails on at least ``after`` of ``within`` messages in succession.
+
+    Single failures far apart, such as on the few messages that are very large, pause nothing. ``after = 0``: never.
+    """
+
+    after: int = AFTER
+    within: int = WITHIN
+
+    def __post_init__(self) -> None:
+        for name, least in (("after", 0), ("within", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+                text = f"pause_{name} must be a whole number of at least {least}, not {value!r}"
+                raise OptionError("bad-pause", text)
+        if self.after > self.within:
+            text = f"pause_after ({self.after}) must not be greater than pause_within ({self.within})"
+            raise OptionError("bad-pause", text, hint="a subscription fails at most once on a message")
+
+    def count(self, known: Streak | None, failures: int, before: int, messages: int = 1) -> Streak:
+        """Return the streak with ``failures`` on some of the ``messages`` that followed the ``before`` earlier ones."""
+        fresh = Streak(failures, before)
+        if known is None:
+            return fresh
+        grown = Streak(known.failures + failures, known.since)
+        seen = before + messages - grown.since
+        return grown if seen <= self.within or self._is_frequent(grown, seen) else fresh
+
+    def pauses(self, streak: Streak, now: int) -> bool:
+        """Return whether a subscription with this streak is to be paused after ``now`` messages."""
+        return 0 < self.after <= streak.failures and self._is_frequent(streak, now - streak.since)
+
+    def _is_frequent(self, streak: Streak, seen: int) -> bool:
+        return streak.failures * self.within >= self.after * seen
+
+
+def pause_reason(streak: Streak, now: int, code: str, text: str) -> str:
+    """Return why a subscription was paused, for people."""
+    return f"failed on {streak.failures:,} of {max(now - streak.since, streak.failures):,} messages: {code}: {text}"
