@@ -96,7 +96,7 @@ impl Star {
 
     /// A comparison of what `nodes`, whatever their filters, and its own path lead to. False if it is not climbed.
     fn value(&mut self, dag: &mut Dag, nodes: &[Node], pred: &Pred, row: Row<'_>) -> bool {
-        let (Pred::Text { value, .. } | Pred::Number { value, .. }) = pred else { return false };
+        let Pred::Compare { value, .. } = pred else { return false };
         let Value::Str { twig, first: false, normalize: false } = value else { return false };
         let Some(Check { question, .. }) = check(pred, row) else { return false };
         if twig.nodes.iter().any(|n| !n.filters.is_empty()) {

@@ -2,7 +2,7 @@
 //! failures are near, as they are in most messages; where they are not it gives up, and `shared` decides.
 
 use super::nodes::{NodeIx, Nodes};
-use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};
+use super::program::{Ask, Counted, Node, Op, Pred, Test, Twig, Value};
 use crate::names::{is_attribute, Names, Sym};
 use crate::values::constants::Constants;
 use crate::values::number::number;
@@ -68,21 +68,13 @@ impl<'a> Search<'a> {
             Pred::Not(p) => !self.holds(p, at, place, row)?,
             Pred::Exists(twig) => self.any(&twig.nodes, at, row, &mut |_, _| Ok(true))?,
             Pred::NodeIs(test) => at != 0 && test.passes(self.message.names, self.message.nodes.recs[at as usize].sym),
-            Pred::Text { value, equal, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| (s == want) == *equal)?
-            }
-            Pred::Contains { value, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| memchr::memmem::find(s, want).is_some())?
-            }
-            Pred::StartsWith { value, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| s.starts_with(want))?
-            }
-            Pred::Number { value, op, slot } => {
+            Pred::Compare { value, ask: Ask::Number(op), slot } => {
                 let want = f64::from_bits(row[*slot as usize]);
                 self.numbers(value, at, row, *op, want)?
+            }
+            Pred::Compare { value, ask, slot } => {
+                let want = self.message.constants.get(row[*slot as usize] as u32);
+                self.strings(value, at, row, &mut |s| ask.holds(s, want))?
             }
             Pred::Position { of, op, n } => position_holds(*of, *op, *n, place),
         })

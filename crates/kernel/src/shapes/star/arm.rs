@@ -3,21 +3,11 @@
 use crate::names::{Sym, NO_SYM};
 use crate::shapes::block::Place;
 use crate::shapes::nodes::{NodeIx, Nodes};
-use crate::shapes::program::{Node, Op, Test as NodeTest, Value};
+use crate::shapes::program::{Ask, Node, Op, Test as NodeTest, Value};
 use crate::shapes::rows::{Asked, Mark, Span, Test};
 use crate::shapes::search::{GaveUp, Message, Search};
 use crate::values::number::number;
 use crate::values::strings::{length, normalize_space};
-
-/// How a constant is compared with values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ask {
-    Number(Op),
-    Is,
-    IsNot,
-    Contains,
-    StartsWith,
-}
 
 /// A value below the centre, without slots, and its comparisons.
 pub(super) struct Arm {

@@ -9,13 +9,13 @@ mod arm;
 
 use super::block::{Constant, Place};
 use super::nodes::NodeIx;
-use super::program::{Node, Op, Pred, Test as NodeTest, Twig, Value};
+use super::program::{Ask, Node, Op, Pred, Test as NodeTest, Twig, Value};
 use super::rows::{Asked, Check, Span};
 use super::search::{GaveUp, Message, Search};
 use super::store::{dedup, Access};
 use crate::paths::Step;
 use crate::values::constants::canonical;
-use arm::{Arm, Ask, Child, Comparison, Verdict};
+use arm::{Arm, Child, Comparison, Verdict};
 
 pub(crate) struct Star {
     /// From the document to the centre.
@@ -117,11 +117,7 @@ impl Star {
                 trunk[centre].filters = vec![];
                 (trunk, node.filters.clone(), twig.nodes[centre + 1..].to_vec())
             }
-            Pred::And(_)
-            | Pred::Text { .. }
-            | Pred::Number { .. }
-            | Pred::Contains { .. }
-            | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
+            Pred::And(_) | Pred::Compare { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
         let mut star =
@@ -143,10 +139,7 @@ impl Star {
     fn add(&mut self, pred: Pred, places: &[Place]) -> Option<()> {
         let (value, ask, slot) = match pred {
             Pred::And(ps) => return ps.into_iter().try_for_each(|p| self.add(p, places)),
-            Pred::Text { value, equal, slot } => (value, if equal { Ask::Is } else { Ask::IsNot }, slot),
-            Pred::Number { value, op, slot } => (value, Ask::Number(op), slot),
-            Pred::Contains { value, slot } => (value, Ask::Contains, slot),
-            Pred::StartsWith { value, slot } => (value, Ask::StartsWith, slot),
+            Pred::Compare { value, ask, slot } => (value, ask, slot),
             other if !has_slots(&other) => {
                 self.rest.push(other);
                 return Some(());
@@ -521,6 +514,6 @@ pub(crate) fn has_slots(p: &Pred) -> bool {
         Pred::And(ps) | Pred::Or(ps) => ps.iter().any(has_slots),
         Pred::Not(p) => has_slots(p),
         Pred::Exists(twig) => in_twig(twig),
-        Pred::Text { .. } | Pred::Number { .. } | Pred::Contains { .. } | Pred::StartsWith { .. } => true,
+        Pred::Compare { .. } => true,
     }
 }
