@@ -15,10 +15,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUST := $(shell find crates -name target -prune -o -path '*/fuzz' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) Cargo.toml
 
-.PHONY: help demo test test-all kafka bench experiments golden lint env clean check-python check-cargo check-java postgresql
+.PHONY: help demo test test-all kafka bench experiments check-experiments golden lint env clean check-python check-cargo check-java postgresql
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: env check-java ## Run a whole pipeline: messages, subscribers who come and go, files and a table out.
 	$(BIN)/twigcast demo
@@ -37,8 +37,11 @@ kafka: env check-java ## Fetch Spark's connector for Kafka, by Maven, into the c
 bench: env check-java ## Run the benchmarks; results also go to benchmarks/results.
 	$(BIN)/python -m benchmarks
 
-experiments: env ## Run the papers' experiments again and write docs/experiments; takes an hour of a quiet machine.
+experiments: env ## Run the papers' experiments again and write docs/experiments; takes half an hour of a quiet machine.
 	$(BIN)/twigcast bench all --output docs/experiments
+
+check-experiments: env ## Run them again and compare with the pages of docs/experiments.
+	$(BIN)/twigcast bench all --check
 
 golden: env check-java ## Rewrite the outputs of commands in tests/golden/expected, which the tests compare with.
 	$(BIN)/python -m pytest tests/golden --rewrite-golden

@@ -32,7 +32,7 @@ from twigcast.workload import DocumentGenerator, vocabulary
 DOCUMENTS = 20
 RESULT = 150e-9
 """Seconds allowed for a group of a result."""
-LIMITS = Limits().of_kernel()
+LIMITS = Limits().as_dict()
 _CONSTANT = re.compile(r'= "(\d+)"')
 
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from benchmarks.timing import Line
 from twigcast import Subscription
-from twigcast.chunk.chunker import fragments
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.scheme import Fragment, Scheme
+from twigcast.papers.chunk_lxml import fragments
 from twigcast.papers.experiments import chunking_workload as workload
 from twigcast.papers.experiments.chunking import evaluate, timed, unchunked
 from twigcast.schema import dtd_schema

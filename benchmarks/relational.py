@@ -17,7 +17,7 @@ from benchmarks.stock import BATCH, Join, interests, message, quotes
 from benchmarks.timing import Chunk, Line, chunks
 from twigcast import Engine, Subscription
 from twigcast.papers.experiments.relational import SYMBOLS, Stocks, loaded
-from twigcast.relational import RelationalEngine
+from twigcast.papers.relational import RelationalEngine
 from twigcast.relational.duckdb_database import DuckDB
 
 

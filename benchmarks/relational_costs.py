@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from twigcast.papers.experiments.relational import MESSAGES, Stocks, loaded, timed
-from twigcast.relational import PLANS
+from twigcast.papers.relational import PLANS
 
 SYMBOLS = 100
 SETS = [(3_000, 0.02), (3_000, 0.5), (10_000, 0.02), (10_000, 0.2), (10_000, 0.5)]

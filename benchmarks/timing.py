@@ -91,7 +91,7 @@ def lxml_parse(chunk: Chunk) -> None:
         etree.fromstring(document)
 
 
-_LIMITS = Limits().of_kernel()
+_LIMITS = Limits().as_dict()
 
 
 def reader(chunk: Chunk) -> None:

@@ -113,7 +113,7 @@ def evaluated(case: Case) -> str:
         residual = Residual(None, (), at_document(parse(query, case.namespaces)))
         register.queue(number, Template(Plan((ANYWAY,), None, (), residual)), ())
     register.flush(len(every))
-    found, failed, error = kernel.match_one(case.document, UNHURRIED.of_kernel())
+    found, failed, error = kernel.match_one(case.document, UNHURRIED.as_dict())
     if error is not None:
         return "unreadable"
     assert not failed
@@ -140,7 +140,7 @@ def in_bulk(all_cases: Iterable[Case], answers: Mapping[Case, str], mode: str) -
             differ = expected.symmetric_difference(engine.match(document))
             wrong += [(pairs[int(i)][0].id, pairs[int(i)][1], when) for i in differ]
             for _ in range(WARM):
-                engine.kernel.match_one(document, engine.limits.of_kernel())
+                engine.kernel.match_one(document, engine.limits.as_dict())
     return wrong
 
 

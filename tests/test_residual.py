@@ -143,7 +143,7 @@ def test_matches_that_are_put_off_do_not_pass_a_query_by() -> None:
     engine.add_many(Subscription(i, f"/a[b = 'x'][c > {i}]") for i in range(100))
     residuals = [f"/a[b = 'x'][c > {i}][d = following::d]" for i in range(100)]
     engine.add_many(Subscription(100 + i, query) for i, query in enumerate(residuals))
-    assert len({len(engine._split(Subscription(0, query))[0].plan.constants) for query in residuals}) == 1
+    assert len({len(engine._compiler.split(Subscription(0, query))[0].plan.constants) for query in residuals}) == 1
     messages = [b"<r><a><b>x</b><c>%d</c></a></r>" % n for n in range(3)]
     messages += [b"<a><b>x</b><c>%d</c><d>%d</d><e/><d>%d</d></a>" % (n, n % 2, n) for n in range(0, 120, 7)]
     batch = pa.record_batch({"id": list(range(len(messages))), "xml": messages})
@@ -273,7 +273,7 @@ def test_subscriptions_of_a_known_shape_mean_what_they_say(seed: int) -> None:
         with suppress(QueryError):
             engine.add(text, id=len(kept))
             kept.append(text)
-    assert len(kept) > 100 and len(engine._shapes) > 3
+    assert len(kept) > 100 and len(engine._compiler.shapes) > 3
     messages = [document(random) for _ in range(3)]
     messages.append(b"<a><b>x</b><a><b>1</b><c>5</c><b>0</b></a><b>x</b><b>a b</b><a>1<b>30</b></a></a>")
     for message in messages:

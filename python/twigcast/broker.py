@@ -28,8 +28,8 @@ from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
 from twigcast.engine import Failure as Failure
 from twigcast.engine.columns import message_of
 from twigcast.engine.failures import AFTER, UNCOUNTED, WITHIN, PauseRule, Streak, pause_reason
-from twigcast.engine.results import NOTHING, Details, Matches
-from twigcast.engine.shares import Result, measure, within_budget
+from twigcast.engine.results import Details, Matches, Parts
+from twigcast.engine.shares import Result
 from twigcast.errors import MessageError, OptionError, SubscriptionError
 from twigcast.explain import Explanation as Explanation
 from twigcast.explain import explain
@@ -65,80 +65,6 @@ class Read(NamedTuple):
     seen: Seen | None
     text: bytes | None
     failed: list[Failure]
-
-
-class _Parts:
-    """The matches of one message, and of what is derived from it, part by part and within the message's budget.
-
-    Filters, transforms and correlations keep to the budget each for themselves. Together they may have more for a
-    moment, and are cut where that is a quarter more.
-    """
-
-    def __init__(self, message: MessageId, limits: Limits) -> None:
-        self.ids: list[SubscriptionId] = []
-        self.details: dict[int, Details] = {}
-        self._message = message
-        self._limits = limits
-        self._results = self._size = 0
-        self._parts = 0
-
-    def add(self, message: MessageId, ids: list[SubscriptionId], results: Mapping[int, Result]) -> None:
-        """Add what an engine found for a message: the subscriptions, and the results by place."""
-        if message != self._message:  # else only matches with results have details
-            results = {place: results.get(place, NOTHING) for place in range(len(ids))}
-        self._add(ids, ((place, (message, result, None)) for place, result in results.items()))
-
-    def add_correlated(self, found: Sequence[Correlated]) -> None:
-        """Add the results of correlations."""
-        result = [(None, None, one.payload is not None, one.payload, one.reason) for one in found]
-        details = ((self._message, result[place], one.messages) for place, one in enumerate(found))
-        self._add([one.subscription for one in found], enumerate(details))
-
-    def _add(self, ids: list[SubscriptionId], details: Iterable[tuple[int, Details]]) -> None:
-        if not ids:
-            return
-        start = len(self.ids)
-        self.ids += ids
-        self._parts += 1
-        for place, one in details:
-            self.details[start + place] = one
-            self._count(one[1])
-        limits = self._limits
-        if self._results > limits.max_message_results * 5 // 4 or self._size > limits.max_message_result_bytes * 5 // 4:
-            self._cut()
-
-    def _count(self, result: Result) -> None:
-        count, size = measure(result)
-        self._results += count
-        self._size += size
-
-    def finish(self) -> None:
-        """Keep to the budget."""
-        if self._parts > 1:
-            self._cut()
-
-    def _cut(self) -> None:
-        before = [(self.ids[place], result) for place, (_, result, _) in self.details.items()]
-        after = within_budget(before, self._limits)
-        if after is before:
-            return
-        cut = {place: result for place, (_, result) in zip(self.details, after, strict=True)}
-        ids, details = self.ids, self.details
-        self.ids, self.details = [], {}
-        self._results = self._size = 0
-        marked: set[SubscriptionId] = set()
-        for place, id in enumerate(ids):
-            if place in cut:
-                (message, _, messages), result = details[place], cut[place]
-                if messages is not None and result[3] is None:
-                    # the first result of a correlation that is missing stands for all that are
-                    if id in marked:
-                        continue
-                    marked.add(id)
-                    messages = (message,)
-                self.details[len(self.ids)] = message, result, messages
-                self._count(result)
-            self.ids.append(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +199,17 @@ class Broker:
         prepared: Prepared | Correlation | None = None
         if is_correlation(query):
             prepared = self.correlations.prepare(query, namespaces, default_namespace)
+        scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
         is_possible = isinstance(prepared, Prepared) and prepared.shape.possible
+        # what is compared with reference data may be anything
+        is_possible |= "$" in query and not isinstance(self.engine, Engine)
         if not allow_never and not is_possible:
-            self._refuse_never(query, namespaces, default_namespace, dialect, deliver_empty)
+            error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
+            if error is not None:
+                raise error
         schema = self.engine.schema if isinstance(self.engine, Engine) else None
         if schema is not None and prepared is None and stream is None:
             self.engine.check(Subscription("", query, namespaces, default_namespace, dialect))
-            scope = {**self.engine.namespaces, **(namespaces or {})}
             check(schema, query, namespaces=scope, default_namespace=default_namespace, dialect=dialect)
         with self._lock:
             if id is None:
@@ -316,21 +246,6 @@ class Broker:
             self._streams[given.stream] = own
         if isinstance(engine, Engine) and engine.may_fail(given.id):
             self._failing[given.id] = given
-
-    def _refuse_never(
-        self,
-        query: str,
-        namespaces: Mapping[str, str] | None,
-        default_namespace: str | None,
-        dialect: str,
-        deliver_empty: bool,
-    ) -> None:
-        if "$" in query and not isinstance(self.engine, Engine):
-            return  # compares with reference data, which may be anything
-        scope = {**self.engine.namespaces, **namespaces} if namespaces else self.engine.namespaces
-        error = self._never(query, scope, default_namespace, dialect=dialect, deliver_empty=deliver_empty is True)
-        if error is not None:
-            raise error
 
     def subscriptions(self) -> Iterator[Subscription]:
         """Return the subscriptions, as they were given. Those added or removed meanwhile may be among them or not."""
@@ -485,7 +400,7 @@ class Broker:
             ids, results = self.engine.find(xml, failed)
         details: Mapping[int, Details] | None = None
         if stream in self._streams or self.correlations:
-            parts = _Parts(message, self.engine.limits)
+            parts = Parts(message, self.engine.limits)
             parts.add(message, ids, results)
             self._add_streams(parts, xml, message, at, stream, failed, seen)
             ids, details = parts.ids, parts.details
@@ -516,7 +431,7 @@ class Broker:
 
     def _add_streams(
         self,
-        parts: _Parts,
+        parts: Parts,
         xml: bytes,
         message: MessageId,
         at: int | None,
@@ -529,7 +444,7 @@ class Broker:
             parts.add(message, *self._streams[stream].find(xml, failed))
         if self.correlations:
             outcome = self._correlate(xml, message, self._times() if at is None else at, stream or "", failed, seen)
-            parts.add_correlated(outcome.results)
+            parts.add_joined(_joined(outcome.results))
             for made in outcome.derived:
                 if made.stream in self._streams:
                     parts.add(made.id, *self._find(made, failed))
@@ -615,13 +530,13 @@ class Broker:
             details = {at: (message, (None, None, True, payload, None), of) for at, (_, payload, of) in places}
             ids = [*ids, *[id for id, _, _ in outcome]]
         else:
-            parts = _Parts(message, self.engine.limits)
+            parts = Parts(message, self.engine.limits)
             parts.add(message, ids, results)
             if isinstance(outcome, Outcome):
                 failed += outcome.failures
-                parts.add_correlated(outcome.results)
+                parts.add_joined(_joined(outcome.results))
             else:
-                parts.add_correlated([Correlated(id, joined, payload) for id, payload, joined in outcome])
+                parts.add_joined(_joined(Correlated(id, joined, payload) for id, payload, joined in outcome))
             parts.finish()
             ids, details = parts.ids, parts.details
         if refusal is not None:
@@ -693,6 +608,12 @@ class Broker:
             dialect=dialect,
             engine=self.engine if isinstance(self.engine, Engine) else None,
         )
+
+
+def _joined(found: Iterable[Correlated]) -> Iterator[tuple[SubscriptionId, tuple[MessageId, ...], Result]]:
+    """Yield the results of correlations as ``Parts`` takes them."""
+    for one in found:
+        yield one.subscription, one.messages, (None, None, one.payload is not None, one.payload, one.reason)
 
 
 def _check_text(what: str, value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class MessageError(TwigcastError):
         self.line = line
         self.column = column
         self.offset = offset
+
+    @classmethod
+    def of_kernel(cls, error: tuple[str, str, int, int, int]) -> Self:
+        """Return an error of the kernel, which is a tuple there."""
+        code, text, line, column, offset = error
+        return cls(code, text, line=line, column=column, offset=offset)
 
     def __str__(self) -> str:
         place = f"{self.line}:{self.column}: " if self.line else ""  # an error of the message as a whole has none

@@ -73,10 +73,6 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= top:
                 raise OptionError("bad-limit", f"{field.name} must be a whole number from 1 to {top}, not {value!r}")
 
-    def of_kernel(self) -> dict[str, int]:
-        """Return the limits that the kernel keeps."""
-        return asdict(self)
-
     @classmethod
     def of_saved(cls, values: dict[str, Any]) -> Limits:
         """Return limits that ``as_dict`` gave, in this version or an earlier one."""
@@ -88,7 +84,7 @@ class Limits:
         return replace(self, **{name: _HIGHEST.get(name, 2**32 - 1) for name in names})
 
     def as_dict(self) -> dict[str, int]:
-        """Return all limits by name."""
+        """Return all limits by name, as the kernel and snapshots take them."""
         return asdict(self)
 
 

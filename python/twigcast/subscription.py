@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twigcast.common.text import shown, suggest
-from twigcast.errors import OptionError
+from twigcast.errors import OptionError, Span
 from twigcast.units import duration_option, format_duration
 
 SubscriptionId = str | int
@@ -80,6 +80,28 @@ def fields_of(value: Any, number: int) -> dict[str, Any]:
     for key, of in given.items():
         CHECKS[key](of)
     return given
+
+
+def parse_json(line: bytes) -> Any:
+    """Return the JSON value on a line of a file, or None if it is blank. Raises OptionError, with the place."""
+    text = decode_line(line).strip()
+    try:
+        return json.loads(text) if text else None
+    except RecursionError:
+        raise OptionError("bad-json", "nested too deeply") from None
+    except json.JSONDecodeError as error:
+        span = Span(error.pos, error.pos + 1)
+        raise OptionError("bad-json", f"{error.msg} (column {error.pos + 1})", source=text, span=span) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise OptionError("bad-json", str(error)) from None
+
+
+def decode_line(line: bytes) -> str:
+    """Return a line of a file as text, or raise an OptionError that says which byte is wrong."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise OptionError("bad-encoding", f"byte {error.start + 1} of the line is not UTF-8") from None
 
 
 def as_object(fields: Mapping[str, Any]) -> dict[str, Any]:

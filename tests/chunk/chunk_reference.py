@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from lxml_nodes import Tree
-from twigcast.chunk.filter import Filter, Merge
+from twigcast.chunk.filter import Merge
 from twigcast.chunk.scheme import Fragment, Keep, Name, Path, Scheme
 from twigcast.engine.results import Selected
 from twigcast.ir.pattern import Step
@@ -89,7 +89,7 @@ def match(scheme: Scheme, xml: bytes, *, engine: str = "twigcast", batch: int | 
 
 
 def merged(scheme: Scheme, made: Iterable[Fragment], engine: str = "twigcast") -> list[Selected]:
-    filtering, merge = Filter(scheme, make=ENGINES[engine]), Merge(scheme)
+    filtering, merge = ENGINES[engine](scheme), Merge(scheme)
     for fragment in made:
         merge.add(one for one in filtering.evaluate(fragment) if one.refused is None)
     return merge.answers()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from twigcast import Engine, Limits, _kernel
-from twigcast.chunk import chunker
 from twigcast.chunk.pieces import Compiled
 from twigcast.chunk.prepare import BESIDE, prepare
 from twigcast.chunk.scheme import Scheme
 from twigcast.engine import Failure
 from twigcast.engine.results import Selected
+from twigcast.papers.chunk_lxml import fragments
 
 SEEDS = st.integers(0, 2**32)
 DEGREES = (0, 1, 3, 8)
@@ -46,7 +46,7 @@ def check(scheme: Scheme, xml: bytes, whole: Engine, random: Random) -> None:
     untried: list[Failure] = []
     wanted = canonical(whole.select(xml, failures=untried))
     batch = random.choice([None, 1, 2])
-    made = list(chunker.fragments(scheme, xml, batch_bytes=random.choice([None, 1, 50])))
+    made = list(fragments(scheme, xml, batch_bytes=random.choice([None, 1, 50])))
     assert canonical(match(scheme, xml, batch=batch), untried) == wanted, (batch, xml)
     assert canonical(merged(scheme, made), untried) == wanted, xml
     ids = [one[0] for one in canonical(merged(scheme, made, "lxml"), untried)]

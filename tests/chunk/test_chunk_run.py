@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from twigcast.chunk.chunker import Chunker, fragments
+from twigcast.chunk.chunker import Chunker
 from twigcast.chunk.prepare import prepare
 from twigcast.chunk.run import Options, Report, match
 from twigcast.chunk.scheme import Scheme
@@ -25,6 +25,7 @@ from twigcast.engine.results import Selected
 from twigcast.errors import MessageError, OptionError
 from twigcast.limits import Limits
 from twigcast.literals import LITERAL
+from twigcast.papers.chunk_lxml import fragments
 
 SEEDS = st.integers(0, 2**32)
 

@@ -111,7 +111,7 @@ def test_subscribers_and_their_secrets(run: Any, folder: Any) -> None:
     assert run("subscriber", "add", "x", *hook, "--secret-file", "none").returncode == 2
     Path("secret").write_bytes(b"\xff")
     bad = run("subscriber", "add", "x", *hook, "--secret-file", "secret")
-    assert (bad.returncode, bad.stderr) == (2, "bad-encoding: secret: the secret is not UTF-8\n")
+    assert (bad.returncode, bad.stderr) == (2, "bad-encoding: secret: byte 1 is not UTF-8\n")
     again = run("subscriber", "add", "shop")
     assert again.returncode == 2 and "subscriber set" in again.stderr
     created = [row["created"] for row in rows(run("subscriber", "list").stdout)]

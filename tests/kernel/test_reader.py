@@ -128,6 +128,6 @@ def test_codes_are_unique_kebab_case_and_explained() -> None:
 
 
 def test_parse_only_counts_elements_and_skips_what_is_wrong() -> None:
-    assert _kernel.parse_only([b"<a><b/></a>", b"<a>", b"<c/>"], Limits().of_kernel()) == 4
+    assert _kernel.parse_only([b"<a><b/></a>", b"<a>", b"<c/>"], Limits().as_dict()) == 4
     with pytest.raises(TypeError):
-        _kernel.parse_only(["<a/>"], Limits().of_kernel())  # type: ignore[list-item]
+        _kernel.parse_only(["<a/>"], Limits().as_dict())  # type: ignore[list-item]

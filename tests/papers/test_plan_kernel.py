@@ -117,10 +117,10 @@ def test_the_profile_counts_operators() -> None:
     ):
         plans = PlannedTransforms(PlanOptions(sharing, "none", share_plans=False))
         plans.add(0, parse_transform(text))
-        costs = plans.plans.profile_column(column, Limits().of_kernel())
+        costs = plans.plans.profile_column(column, Limits().as_dict())
         assert kinds <= {kind for kind, (runs, _, _) in costs.items() if runs}
         assert costs["paths"][0] == 1
-        assert plans.plans.count_column(column, "groups", Limits().of_kernel())[:2] == (1, 1)
+        assert plans.plans.count_column(column, "groups", Limits().as_dict())[:2] == (1, 1)
         # two dupelims of two and three tuples, one of which has a b
         assert sharing != "FWR" or costs["dupelim"][:2] == (2, 5)
 

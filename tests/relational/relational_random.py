@@ -17,7 +17,9 @@ from twigcast.errors import QueryError
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
 from twigcast.lang.printer import to_text, to_xpath
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS
+from twigcast.papers.relational import RelationalEngine as Planned
+from twigcast.relational import RelationalEngine
 from twigcast.relational.database import Database
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
@@ -108,8 +110,10 @@ def _agree(texts: list[str], oracles: list[etree.XPath], seed: int, new: NewData
     automaton = Engine()
     automaton.add_many(taken)
     assert [automaton.match(xml) for xml in messages] == expected
+    judge.add_many(taken)
+    assert judge.match_batch(batch).column("matches").to_pylist() == expected
     for plan in PLANS:
-        engine = RelationalEngine(new(), plan=plan, **OPTIONS.get(plan, {}))
+        engine = Planned(new(), plan=plan, **OPTIONS.get(plan, {}))
         engine.add_many(taken)
         found = engine.match_batch(batch).column("matches").to_pylist()
         for xml, got, want in zip(messages, found, expected, strict=True):

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from twigcast import Engine, Subscription, _kernel
 from twigcast.errors import MessageError, OptionError, QueryError
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS
+from twigcast.papers.relational import RelationalEngine as Planned
+from twigcast.relational import RelationalEngine
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
 
@@ -46,7 +48,7 @@ STEPS = st.one_of(
 
 def interleave(steps: list[tuple[str, int]], plan: str, where: Any) -> None:
     small: dict[str, Any] = {"bucket": {"buckets": 1}, "share-bucket": {"buckets": 1}, "unroll": {"unroll": 2}}
-    engine = RelationalEngine(where, plan=plan, **small.get(plan, {}))
+    engine = Planned(where, plan=plan, **small.get(plan, {}))
     automaton, ids = Engine(), []
     for i, (what, number) in enumerate([*steps, ("match", 1), ("gc", 0), ("match", 2)]):
         if what == "add":
@@ -98,7 +100,7 @@ def test_interleavings_on_postgresql(postgresql_url: str, plan: str) -> None:
 
 
 def test_shapes_are_numbered_on_after_gc() -> None:
-    engine = RelationalEngine(plan="unroll")
+    engine = Planned(plan="unroll")
     engine.add_many(Subscription(i, query) for i, query in enumerate(["//a = 1", "//b = 1", "//c = 1"]))
     engine.remove(1)
     engine.gc()
@@ -108,17 +110,36 @@ def test_shapes_are_numbered_on_after_gc() -> None:
 
 def test_a_database_keeps_its_plan(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path / 'rules.db'}"
-    RelationalEngine(url, plan="share").close()
-    engine = RelationalEngine(url)
+    Planned(url, plan="share").close()
+    engine = Planned(url)
     engine.add("//a = 1")
     assert engine.plan.name == "share"
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_database_of_any_layout_is_matched_and_added_to(tmp_path: Path, plan: str) -> None:
+    url = f"duckdb:///{tmp_path / 'rules.db'}"
+    planned = Planned(url, plan=plan)
+    planned.add_many(Subscription(i, f"/a[b = 'x' and c > {i} and d < {9 - i}]") for i in range(6))
+    planned.close()
+    engine = RelationalEngine(url)
+    engine.add("/a[b = 'x' and c > 3 and d < 6 and e = 1 and f = 2 and g = 3 and h]", id=6)
+    engine.add("/a[b = 'x' and c > 3]", id=7)
+    xml = b"<a><b>x</b><c>3.5</c><d>5</d><e>1</e><f>2</f><g>3</g><h/></a>"
+    assert engine.match(xml) == [0, 1, 2, 3, 6, 7]
+    engine.remove_many([2, 6])
+    assert engine.match(xml) == [0, 1, 3, 7]
+    engine.remove_many([0, 1, 3, 4, 5, 7])
+    assert engine.match(xml) == []
+    engine.gc()
+    assert engine.database.rows("SELECT count(*) FROM query_predicate") == [(0,)]
 
 
 def test_shared_predicates_are_stored_once() -> None:
     queries = [f"/q[symbol = 'IBM' and price > {i}]" for i in range(50)]
     counts = {}
     for plan in ("recursive", "share"):
-        engine = RelationalEngine(plan=plan)
+        engine = Planned(plan=plan)
         engine.add_many(Subscription(i, query) for i, query in enumerate(queries))
         ((counts[plan],),) = engine.database.rows("SELECT count(*) FROM query_predicate")
     assert counts == {"recursive": 100, "share": 51}
@@ -126,7 +147,7 @@ def test_shared_predicates_are_stored_once() -> None:
 
 def test_buckets_share_ranges() -> None:
     queries = [f"/q[symbol = 'IBM' and price > {i} and volume < {i}]" for i in range(100)]
-    engine = RelationalEngine(plan="share-bucket", buckets=5)
+    engine = Planned(plan="share-bucket", buckets=5)
     engine.add_many(Subscription(i, query) for i, query in enumerate(queries))
     shared = engine.database.rows("SELECT count(*) FROM query_predicate WHERE NOT final AND op = '>'")
     assert shared == [(5,)]
@@ -173,7 +194,7 @@ def test_what_is_beyond_the_tables_is_refused_with_the_place(query: str, at: str
 
 
 def test_numbers_follow_xpath() -> None:
-    engine = RelationalEngine(plan="recursive")
+    engine = Planned(plan="recursive")
     queries = ["//a = 1", "//a = '1'", "//a != 1", "//a > 0", "//a = 0", "//a != 'x'", "//a", "//a = ''"]
     engine.add_many(Subscription(query, query) for query in queries)
     automaton = Engine()

@@ -6,9 +6,9 @@ import pytest
 
 from twigcast import Subscription
 from twigcast.papers.experiments.relational import Nested, Stocks, loaded, timed
-from twigcast.relational import PLANS, RelationalEngine
-from twigcast.relational.cost import measure
-from twigcast.relational.plans import Plan
+from twigcast.papers.relational import PLANS, RelationalEngine
+from twigcast.papers.relational_cost import measure
+from twigcast.papers.relational_plans import Plan
 
 
 def costs(queries: list[str], n: int | None = None) -> dict[str, float]:

@@ -8,8 +8,8 @@ import pytest
 
 from twigcast import Subscription
 from twigcast.errors import OptionError
-from twigcast.relational import RelationalEngine
-from twigcast.relational.migrate import VERSION
+from twigcast.papers.relational import RelationalEngine
+from twigcast.relational.tables import VERSION
 
 QUERIES = ["/a[b = 'x' and c > 1]", "/a[b = 'x']", "//a[c = 2]", "//a[c < 3]"]
 XML = b"<a><b>x</b><c>2</c></a>"

@@ -13,7 +13,7 @@ from relational_random import check_expressions, check_twigs, expression_lists, 
 from yfilter_sets import SETS, check_set
 
 from twigcast.lang import ast
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS, RelationalEngine
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS, RelationalEngine
 
 QUERY = "/a//b[//c/d/text()='v1' AND /p//q/text()='v2']/x[@y='v3']//z/text()='v4'"
 MESSAGE = (

@@ -22,7 +22,7 @@ from servers import postgresql
 from twigcast import Engine, Subscription
 from twigcast.errors import TwigcastError
 from twigcast.lang import ast
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS, RelationalEngine
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from twigcast import Subscription
 from twigcast.errors import OptionError, QueryError
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS, RelationalEngine
 
 VIP = pa.table({"id": ["ann", "bob", "007"], "city": ["Rome", None, "Oslo"], "points": [1, 2, 2]})
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from twigcast import Engine, Subscription
 from twigcast.errors import OptionError
 from twigcast.lang import ast
-from twigcast.relational import PLANS, RelationalEngine
+from twigcast.papers.relational import PLANS, RelationalEngine
 from twigcast.spark import Matched, RuleTables, load_rules, match_relational, match_relational_stream, save_rules
 from twigcast.spark.relational import SparkSQL
 

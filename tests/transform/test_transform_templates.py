@@ -15,7 +15,7 @@ from flwr_paper import QUERIES
 from support import random_document
 from twigcast import _kernel
 from twigcast.engine import Engine, Subscription
-from twigcast.engine import engine as engine_module
+from twigcast.engine import compiler as compiler_module
 from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
@@ -119,7 +119,7 @@ def test_a_known_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     query = '<r x="1">{{ for $v in //a[@id = "{}"] where $v/b > {} return <c n="2">{{ $v/d }}</c> }}</r>'
     engine.add_many(Subscription(i, query.format(i, i)) for i in range(2))
     parsed = []
-    monkeypatch.setattr(engine_module, "parse_transform", lambda *a: parsed.append(a))
+    monkeypatch.setattr(compiler_module, "parse_transform", lambda *a: parsed.append(a))
     engine.add_many(Subscription(i, query.format(i, i)) for i in range(2, 5000))
     assert not parsed
     (one,) = engine.select(b"<a id='7'><b>8</b><d/></a>")
@@ -166,7 +166,7 @@ def test_a_snapshot_opens_without_parsing(seed: int, tmp_path: Path, monkeypatch
         assert not transform.is_pattern
         return transform
 
-    monkeypatch.setattr(engine_module, "parse_transform", refuse)
+    monkeypatch.setattr(compiler_module, "parse_transform", refuse)
     opened = Engine.open(tmp_path / "saved")
     assert [opened.select(xml) for xml in documents] == wanted
     # and it saves again, from what it has

@@ -6,11 +6,9 @@ may be cut gives a fragment whenever it has enough for one, all others give thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from twigcast import _kernel
 from twigcast.chunk.scheme import Chunk, Fragment, Keep, Path, Scheme
-from twigcast.errors import MessageError, OptionError
+from twigcast.errors import MessageError
 from twigcast.limits import Limits
 
 WINDOW = 256 << 10
@@ -55,7 +53,7 @@ class Chunker:
             [(chunk.whole, chunk.batchable and batch_bytes is not None) for chunk in self._chunks],
             batch_bytes or UNBOUNDED,
             max_fragment or limits.max_bytes,
-            limits.of_kernel(),
+            limits.as_dict(),
             window,
             max_document or UNBOUNDED,
             self._checks,
@@ -73,8 +71,7 @@ class Chunker:
 
     def _done(self, error: _kernel.Error | None) -> list[Fragment]:
         if error is not None:
-            code, text, line, column, offset = error
-            self.error = MessageError(code, text, line=line, column=column, offset=offset)
+            self.error = MessageError.of_kernel(error)
         if self._checks and self.foreign is None:
             self._check()
         made = []
@@ -90,20 +87,3 @@ class Chunker:
             return
         bad = (path for path in map(tuple, paths) if not self.scheme.allows(path))
         self.foreign = next(bad, None)
-
-
-def fragments(
-    scheme: Scheme, xml: bytes, *, batch_bytes: int | None = None, limits: Limits | None = None
-) -> Iterator[Fragment]:
-    """The fragments of a document that is in memory. Without ``batch_bytes`` each chunk has one at most."""
-    chunker = Chunker(scheme, batch_bytes=batch_bytes, limits=limits, max_fragment=UNBOUNDED)
-    yield from chunker.feed(xml)
-    yield from chunker.finish()
-    if chunker.error is not None:
-        raise chunker.error
-    if chunker.foreign is not None:
-        path = "".join(f"/{local}" for _, local in chunker.foreign)
-        hint = "use a scheme without a schema"
-        raise OptionError(
-            "not-of-schema", f"the document has {path or 'too many tag paths'}, not in the schema", hint=hint
-        )

@@ -6,6 +6,7 @@ Such a predicate is a leaf that no one looks into (``Raw``): where all of the el
 from __future__ import annotations
 
 from twigcast.ir.pattern import Node, Step, Twig
+from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.canon import Opaque
 from twigcast.lang.context import at_document
@@ -21,7 +22,7 @@ class Raw(Opaque):
 
 
 def downward_twig(expr: ast.Expr) -> Twig | None:
-    """The twig of a location path of this kind; None for any other expression."""
+    """Return the twig of a location path of this kind; None for any other expression."""
     expr = at_document(expr)
     if not isinstance(expr, ast.LocationPath):
         return None
@@ -53,35 +54,16 @@ def _is_local(predicate: ast.Expr) -> bool:
 
 def _counts(expr: ast.Expr) -> bool:
     """Whether it asks for its own position; predicates inside it have positions of their own."""
-    match expr:
-        case ast.Call("position" | "last"):
-            return True
-        case ast.FilterPath(primary=primary):
-            return _counts(primary)
-    return any(map(_counts, _operands(expr)))
+    if isinstance(expr, ast.Call) and expr.name in ("position", "last"):
+        return True
+    return any(map(_counts, ast.operands(expr)))
 
 
 def _looks_down(expr: ast.Expr) -> bool:
-    match expr:
-        case ast.Call("id"):
-            return False
-        case ast.LocationPath(absolute, steps):
-            return not absolute and all(map(_step_looks_down, steps))
-        case ast.FilterPath(primary, predicates, steps):
-            return all(map(_looks_down, (primary, *predicates))) and all(map(_step_looks_down, steps))
-    return all(map(_looks_down, _operands(expr)))
-
-
-def _step_looks_down(step: ast.AxisStep) -> bool:
-    return step.axis in _DOWN and all(map(_looks_down, step.predicates))
-
-
-def _operands(expr: ast.Expr) -> tuple[ast.Expr, ...]:
-    match expr:
-        case ast.Union(operands) | ast.Logical(_, operands) | ast.Call(_, operands):
-            return operands
-        case ast.Comparison(_, left, right) | ast.Arithmetic(_, left, right):
-            return left, right
-        case ast.Negation(operand):
-            return (operand,)
-    return ()
+    for part in walk(expr):
+        match part:
+            case ast.Call("id") | ast.LocationPath(absolute=True):
+                return False
+            case ast.AxisStep(axis=axis) if axis not in _DOWN:
+                return False
+    return True

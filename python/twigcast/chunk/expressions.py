@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from twigcast.chunk.downward import downward_twig
-from twigcast.chunk.formula import NO, YES, Formula, Found, both, either, opposite
+from twigcast.chunk.formula import Found
 from twigcast.chunk.needs import on_tag
 from twigcast.chunk.scheme import Part
-from twigcast.chunk.text import of_branch, on_self
 from twigcast.chunk.unfold import unfolded
 from twigcast.engine import Subscription
 from twigcast.ir.pattern import (
+    FALSE,
     TRUE,
     And,
     Bool,
@@ -27,8 +27,6 @@ from twigcast.ir.pattern import (
     Match,
     Node,
     NodeIs,
-    Not,
-    Or,
     Position,
     Predicate,
     Residual,
@@ -39,9 +37,10 @@ from twigcast.ir.pattern import (
     any_branch,
     branch_of,
     own_leaves,
+    tested_at,
 )
 from twigcast.ir.visit import replace
-from twigcast.lang.canon import intersect
+from twigcast.lang.canon import conj, disj, intersect, mapped
 from twigcast.lang.compile import compile_query
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.values import compare
@@ -63,7 +62,7 @@ class Whole(Exception):
 
 
 def selections(s: Subscription, namespaces: Mapping[str, str]) -> Predicate | tuple[Selection, ...]:
-    """A subscription as a condition on the document, or as the union of paths that it is."""
+    """Return a subscription as a condition on the document, or as the union of paths that it is."""
     if is_transform(s.query):
         raise Whole
     scope = {**namespaces, **(s.namespaces or {})}, s.default_namespace
@@ -94,56 +93,55 @@ class Splitter:
         self.reason: Impossible | None = None
         """Why something was dropped."""
 
-    def union(self, selects: tuple[Selection, ...], result: str) -> tuple[Formula, tuple[Part, ...]]:
+    def union(self, selects: tuple[Selection, ...], result: str) -> tuple[Predicate, tuple[Part, ...]]:
         """Whether a union finds something, and its parts if they are asked for."""
-        matches: list[Formula] = []
+        matches: list[Predicate] = []
         parts: list[Part] = []
         for one in selects:
             condition, twig = self.lifted(one.twig)
-            guard = both(self.formula(one.guard), condition)
-            if guard == NO:
+            guard = conj(self.formula(one.guard), condition)
+            if guard == FALSE:
                 continue
             for number in self.places(twig, result):
-                matches.append(both(guard, Found(number)))
+                matches.append(conj(guard, Found(number)))
                 parts.append(Part(guard, number))
             if not twig.nodes:
                 matches.append(guard)
-        return either(*matches), tuple(parts) if result != "match" else ()
+        return disj(*matches), tuple(parts) if result != "match" else ()
 
-    def formula(self, predicate: Predicate) -> Formula:
-        """A condition on the document."""
-        match predicate:
-            case And(terms):
-                return both(*map(self.formula, terms))
-            case Or(terms):
-                return either(*map(self.formula, terms))
-            case Not(term):
-                return opposite(self.formula(term))
-            case Bool(value):
-                return YES if value else NO
+    def formula(self, predicate: Predicate) -> Predicate:
+        """Return a condition on the document as a formula over expressions."""
+        return mapped(predicate, self._leaf)
+
+    def _leaf(self, leaf: Predicate) -> Predicate:
+        match leaf:
+            case Bool():
+                return leaf
             case NodeIs():
-                return NO
+                return FALSE
             case Exists(twig):
                 return self.found(twig)
             case Compare() | Match():
-                twig_ = any_branch(predicate)
-                if twig_ is not None and twig_.nodes:
-                    *before, last = twig_.nodes
-                    tested = replace(last, filters=(*last.filters, on_self(predicate)))
+                branch = any_branch(leaf)
+                if branch is not None and branch.nodes:
+                    *before, last = branch.nodes
+                    tested = replace(last, filters=(*last.filters, tested_at(leaf, Twig())))
                     return self.found(Twig((*before, tested)))
-        return Found(self.number(Atom(predicate)))
+        return Found(self.number(Atom(leaf)))
 
-    def found(self, twig: Twig) -> Formula:
+    def found(self, twig: Twig) -> Predicate:
+        """Return whether a path finds something, as a formula."""
         if not twig.nodes:
-            return YES
+            return TRUE
         guard, twig = self.lifted(twig)
-        return both(guard, self.somewhere(twig))
+        return conj(guard, self.somewhere(twig))
 
-    def somewhere(self, twig: Twig) -> Formula:
-        return either(*map(Found, self.places(twig, "match")))
+    def somewhere(self, twig: Twig) -> Predicate:
+        """Return whether one of the expressions that a path is made into finds something."""
+        return disj(*map(Found, self.places(twig, "match")))
 
     def places(self, twig: Twig, result: str) -> list[int]:
-        """The numbers of the expressions that together find what the twig finds."""
+        """Return the numbers of the expressions that together find what the twig finds."""
         if not twig.nodes:
             return []
         ways = [twig] if self.graph is None else unfolded(self.graph, twig)
@@ -154,40 +152,34 @@ class Splitter:
 
     # -- the document element
 
-    def lifted(self, twig: Twig) -> tuple[Formula, Twig]:
-        """The conditions on the document element that look into it, and the twig without them."""
+    def lifted(self, twig: Twig) -> tuple[Predicate, Twig]:
+        """Return the conditions on the document element that look into it, and the twig without them."""
         if not twig.nodes or not twig.nodes[0].filters:
-            return YES, twig
+            return TRUE, twig
         root, *below = twig.nodes
         if root.step.axis != "child" or root.step.kind != "element":
-            return YES, twig
+            return TRUE, twig
         terms = [term for one in root.filters for term in (one.terms if isinstance(one, And) else (one,))]
         stay = tuple(term for term in terms if on_tag(term) and not _counts(term))
-        guard = both(*(self.at_root(root.step, term) for term in terms if term not in stay))
-        return guard, Twig((Node(root.step, stay), *below))
+        guards = (mapped(term, lambda leaf: self.at_root(root.step, leaf)) for term in terms if term not in stay)
+        return conj(*guards), Twig((Node(root.step, stay), *below))
 
-    def at_root(self, step: Step, predicate: Predicate) -> Formula:
-        """A condition on the element that ``step`` finds as the document element, given that it finds it."""
-        match predicate:
-            case And(terms):
-                return both(*(self.at_root(step, term) for term in terms))
-            case Or(terms):
-                return either(*(self.at_root(step, term) for term in terms))
-            case Not(term):
-                return opposite(self.at_root(step, term))
-            case Bool(value):
-                return YES if value else NO
+    def at_root(self, step: Step, leaf: Predicate) -> Predicate:
+        """Return a condition on the element that ``step`` finds as the document element, given that it finds it."""
+        match leaf:
+            case Bool():
+                return leaf
             case Position(of, op, n):
-                return YES if compare(0.0 if of == "from-end" else 1.0, op, float(n)) else NO
+                return Bool(compare(0.0 if of == "from-end" else 1.0, op, float(n)))
             case NodeIs():
-                narrower = intersect(step, predicate)
-                return NO if narrower is None else self.somewhere(Twig((Node(narrower),)))
-        twig = branch_of(predicate)
+                narrower = intersect(step, leaf)
+                return FALSE if narrower is None else self.somewhere(Twig((Node(narrower),)))
+        twig = branch_of(leaf)
         if twig is None or not twig.nodes:
-            return self.somewhere(Twig((Node(step, (predicate,)),)))
+            return self.somewhere(Twig((Node(step, (leaf,)),)))
         longer = Twig((Node(step), *twig.nodes))
-        if isinstance(predicate, Compare | Match):
-            return self.formula(of_branch(predicate, longer))
+        if isinstance(leaf, Compare | Match):
+            return self.formula(tested_at(leaf, longer))
         return self.found(longer)
 
 

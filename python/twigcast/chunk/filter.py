@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from twigcast.chunk.scheme import Answer, Chunk, Fragment, Group, Scheme
-from twigcast.engine import Alike, Engine, Subscription
+from twigcast.engine import Alike, Engine, Subscription, SubscriptionId
 from twigcast.engine.failures import Failure
 from twigcast.engine.results import Selected
 from twigcast.engine.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
@@ -38,34 +38,33 @@ class Outcome(NamedTuple):
     """Why results are missing, where it is not complete."""
 
 
-class ChunkEngine(Protocol):
-    """What evaluates the expressions of one chunk: any XPath engine will do (eXtract, section 3)."""
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A subscription of which it is not known whether it matches, and why."""
 
-    def outcomes(self, xml: bytes) -> list[Outcome]:
-        """With the ids of nodes in ``xml`` itself."""
+    id: SubscriptionId
+    code: str
+    text: str
 
 
 class Filter:
-    """Evaluates fragments. The engine of a chunk is made, by ``make``, when its first fragment comes."""
+    """Evaluates fragments. The engine of a chunk is made when its first fragment comes."""
 
-    def __init__(
-        self,
-        scheme: Scheme,
-        *,
-        limits: Limits | None = None,
-        make: Callable[[Chunk, Limits], ChunkEngine] | None = None,
-    ) -> None:
+    def __init__(self, scheme: Scheme, *, limits: Limits | None = None) -> None:
         self.scheme = scheme
-        self._make = make or Twigcast
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._chunks = {chunk.number: chunk for chunk in scheme.fragments}
         self._engines: dict[int, ChunkEngine] = {}
+
+    def make(self, chunk: Chunk) -> ChunkEngine:
+        """Return what evaluates the expressions of a chunk: any XPath engine will do (eXtract, section 3)."""
+        return ChunkEngine(chunk, self.limits)
 
     def evaluate(self, fragment: Fragment) -> list[Outcome]:
         """Return the outcomes of the expressions that hold on a fragment."""
         engine = self._engines.get(fragment.chunk)
         if engine is None:
-            engine = self._engines[fragment.chunk] = self._make(self._chunks[fragment.chunk], self._limits)
+            engine = self._engines[fragment.chunk] = self.make(self._chunks[fragment.chunk])
         found = engine.outcomes(fragment.xml)
         if not fragment.runs:
             return found
@@ -84,7 +83,7 @@ class Ids:
         return [node and node + self._shift[bisect_right(self._here, node) - 1] for node in nodes]
 
 
-class Twigcast:
+class ChunkEngine:
     """Evaluates the expressions of a chunk with an ``Engine``."""
 
     def __init__(self, chunk: Chunk, limits: Limits) -> None:
@@ -92,6 +91,7 @@ class Twigcast:
         self._refused = [_refused(id, reason) for id, reason in problems.items()]
 
     def outcomes(self, xml: bytes) -> list[Outcome]:
+        """Return the expressions that hold on a fragment, with the ids of nodes in the fragment itself."""
         failures: list[Failure] = []
         if not self._engine.selects:
             matched = [Outcome(int(id)) for id in self._engine.match(xml, failures=failures)]
@@ -241,6 +241,25 @@ class Merge:
         ]
         return [Selected(every[at].id, *result) for at, result in within_budget(results, self._limits)]
 
+    def known(self, problems: Mapping[int, Reason], *, whole: bool) -> tuple[list[Selected], list[Undecided]]:
+        """Return the answers that are known, and the subscriptions that are undecided.
+
+        ``problems`` tells why expressions could not be evaluated. Unless the document was read ``whole``, only what the
+        rest of it cannot change is known.
+        """
+        if whole and not problems:
+            return self.answers(), []
+        complete: dict[SubscriptionId, bool] = {}
+        undecided: list[Undecided] = []
+        for one in self._scheme.answers:
+            missing = next((number for number in one.numbers if number in problems), None)
+            if (whole and missing is None) or one.is_certain(self._found):
+                complete[one.id] = whole and missing is None
+            elif missing is not None:
+                undecided.append(Undecided(one.id, *problems[missing]))
+        found = [one for one in self.answers() if one.id in complete]
+        return [one if complete[one.id] else _may_have_more(one) for one in found], undecided
+
     def _answer(self, answer: Answer) -> Selected:
         shape = answer.shape
         taken = self._found[answer.numbers[0]] if shape.taken else None
@@ -279,3 +298,8 @@ class Merge:
                 return Selected(answer.id, None, given, False, reason=RESULT_BYTES)
             given.append(text)
         return Selected(answer.id, None, given, complete, reason=missing)
+
+
+def _may_have_more(answer: Selected) -> Selected:
+    """Return what is known of an answer where not all of the document is."""
+    return answer if answer.nodes is None and answer.fragments is None else replace(answer, complete=False)

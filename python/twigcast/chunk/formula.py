@@ -1,110 +1,38 @@
-"""Conditions over the outcomes of expressions that are evaluated apart, each on a fragment of its own."""
+"""Conditions over expressions that are evaluated apart: patterns with ``Found`` as leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+
+from twigcast.ir.pattern import And, Bool, Not, Or, Predicate, own_leaves
+from twigcast.lang.canon import Opaque, mapped
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Opaque):
     """That an expression of the scheme holds on some fragment of its chunk."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class All:
-    """Of no terms: true."""
-
-    terms: tuple[Formula, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Any:
-    """Of no terms: false."""
-
-    terms: tuple[Formula, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """That ``term`` does not hold."""
-
-    term: Formula
-
-
-Formula: TypeAlias = "Found | All | Any | Never"
-
-YES, NO = All(()), Any(())
-
-
-def both(*terms: Formula) -> Formula:
-    kept = tuple(dict.fromkeys(term for term in terms if term != YES))
-    if NO in kept:
-        return NO
-    return kept[0] if len(kept) == 1 else All(kept)
-
-
-def either(*terms: Formula) -> Formula:
-    kept = tuple(dict.fromkeys(term for term in terms if term != NO))
-    if YES in kept:
-        return YES
-    return kept[0] if len(kept) == 1 else Any(kept)
-
-
-def opposite(term: Formula) -> Formula:
-    if isinstance(term, Never):
-        return term.term
-    return NO if term == YES else YES if term == NO else Never(term)
-
-
-def holds(formula: Formula, found: Callable[[int], bool]) -> bool:
+def holds(formula: Predicate, found: Callable[[int], bool], *, for_sure: bool = False) -> bool:
+    """Return whether a formula holds, given what was found. ``for_sure``: whatever may be found yet."""
     match formula:
         case Found(number):
             return found(number)
-        case All(terms):
-            return all(holds(term, found) for term in terms)
-        case Any(terms):
-            return any(holds(term, found) for term in terms)
-        case Never(term):
-            return not holds(term, found)
+        case And(terms):
+            return all(holds(term, found, for_sure=for_sure) for term in terms)
+        case Or(terms):
+            return any(holds(term, found, for_sure=for_sure) for term in terms)
+        case Not(term):
+            return not for_sure and not holds(term, found)
+    return formula == Bool(True)
 
 
-def certain(formula: Formula, found: Callable[[int], bool]) -> bool:
-    """Return whether a formula holds whatever may be found yet."""
-    match formula:
-        case Found(number):
-            return found(number)
-        case All(terms):
-            return all(certain(term, found) for term in terms)
-        case Any(terms):
-            return any(certain(term, found) for term in terms)
-        case Never():
-            return False
-
-
-def renumbered(formula: Formula, new: Mapping[int, int]) -> Formula:
+def renumbered(formula: Predicate, new: Mapping[int, int]) -> Predicate:
     """Return the formula with other numbers: ``new[i]`` for i."""
-    match formula:
-        case Found(number):
-            return Found(new[number])
-        case All(terms):
-            return All(tuple(renumbered(term, new) for term in terms))
-        case Any(terms):
-            return Any(tuple(renumbered(term, new) for term in terms))
-        case Never(term):
-            return Never(renumbered(term, new))
+    return mapped(formula, lambda leaf: Found(new[leaf.number]) if isinstance(leaf, Found) else leaf)
 
 
-def numbers(formula: Formula) -> Iterator[int]:
-    """The expressions that a formula speaks of."""
-    match formula:
-        case Found(number):
-            yield number
-        case All(terms) | Any(terms):
-            for term in terms:
-                yield from numbers(term)
-        case Never(term):
-            yield from numbers(term)
+def numbers(formula: Predicate) -> Iterator[int]:
+    """Yield the expressions that a formula speaks of."""
+    return (leaf.number for leaf in own_leaves(formula) if isinstance(leaf, Found))

@@ -33,7 +33,7 @@ class NeedsDocument(Exception):
 
 
 def reach(twig: Twig, *, filters: bool) -> Path:
-    """The longest path at which a chunk may begin, for ``twig`` to be found in it.
+    """Return the longest path at which a chunk may begin, for ``twig`` to be found in it.
 
     A position is known inside the parent only. Without ``filters``, so is a condition on what lies beside the chunk:
     then only the attributes of elements above it may be tested. With them, these elements have filter nodes.
@@ -76,7 +76,7 @@ def _on_content(predicate: Predicate) -> bool:
 
 
 def unit(twig: Twig) -> tuple[Keep, ...] | None:
-    """The elements that have to be in one piece for ``twig`` to be found in some piece; None: the document."""
+    """Return the elements that must be in one piece for ``twig`` to be found in some piece; None: the document."""
     steps: tuple[Step, ...] = ()
     for node in twig.nodes:
         counts = any(map(uses_position, node.filters))
@@ -100,8 +100,8 @@ def _is_any(node: Node) -> bool:
 
 
 def whole(twig: Twig) -> tuple[Keep, ...] | None:
-    """The elements that must not be parted, for ``twig`` to hold for a document if it holds for a part: those whose
-    values it compares. None: more of the document may change that it holds."""
+    """Return the elements that must not be parted, for ``twig`` to hold for a document if it holds for a part: those
+    whose values it compares. None: more of the document may change that it holds."""
     try:
         return tuple(one for one in keeps(twig) if one.subtree) if _only_gains(twig) else None
     except NeedsDocument:
@@ -127,15 +127,15 @@ def _only_gains(what: Twig | Predicate) -> bool:
 
 
 def keeps(what: Twig | Predicate, *, content: bool = False) -> tuple[Keep, ...]:
-    """The elements that decide a path or condition from the document; with ``content``, those that the path finds with
-    all that is in them."""
+    """Return the elements that decide a path or condition from the document; with ``content``, those that the path
+    finds come with all that is in them."""
     if isinstance(what, Twig):
         return reduced(_of_twig((), what, content))
     return reduced(_of_predicate((), what))
 
 
 def beside(twig: Twig, depth: int) -> tuple[Keep, ...]:
-    """What the filters on the elements above the one ``depth`` steps down need: the filter nodes of a chunk there."""
+    """Return the filter nodes of a chunk ``depth`` steps down: what the filters on the elements above it need."""
     found: list[Keep] = []
     steps: tuple[Step, ...] = ()
     for node in twig.nodes[: depth - 1]:

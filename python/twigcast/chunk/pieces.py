@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import UNBOUNDED, WINDOW, steps
-from twigcast.chunk.filter import engine_of
+from twigcast.chunk.filter import Reason, engine_of
 from twigcast.chunk.scheme import Group, Keep, Scheme
-from twigcast.engine import SubscriptionId
 from twigcast.engine.failures import Failed
 from twigcast.errors import MessageError
 from twigcast.limits import Limits
@@ -39,7 +38,7 @@ _Result = tuple[set[int], MessageError | None, list[Failed]]
 
 
 def piecewise(scheme: Scheme) -> list[tuple[Group, tuple[Keep, ...]]]:
-    """The expressions that pieces decide, and the elements that must not be cut for their sake."""
+    """Return the expressions that pieces decide, and the elements that must not be cut for their sake."""
     found: list[tuple[Group, tuple[Keep, ...]]] = []
     for chunk in scheme.fragments:
         keeps = chunk.keeps if chunk.batchable and len(chunk.prefix) > 1 else None
@@ -52,7 +51,7 @@ def piecewise(scheme: Scheme) -> list[tuple[Group, tuple[Keep, ...]]]:
 
 
 def _prefixes(scheme: Scheme) -> list[Keep]:
-    """What repeats is best matched one by one, even if it could be cut."""
+    """Return the elements at prefixes of chunks: they repeat, and are best matched one by one."""
     return [chunk.keeps[0] for chunk in scheme.chunks if chunk.batchable and len(chunk.prefix) > 1]
 
 
@@ -87,7 +86,7 @@ class Compiled:
         self._saved = pa.array(self.engine.kernel.save()) if self.expressions else None
 
     def kernel(self) -> _kernel.Engine:
-        """A copy of the engine's inside, from which may be removed what need not be looked for any more."""
+        """Return a copy of the engine's inside, from which what was found can be removed."""
         return _kernel.Engine.open(self._saved)
 
 
@@ -137,17 +136,9 @@ class _Wanted:
         return {self._numbers[number] for number in found}, error, numbered
 
 
-def too_large(most: int) -> str:
-    return f"a part of the document is needed whole that has more than {most} bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A subscription, or an expression, of which it is not known whether it holds, and why."""
-
-    id: SubscriptionId
-    code: str
-    text: str
+def too_large(most: int) -> Reason:
+    """Return the reason for an expression that takes a larger part of the document than it may."""
+    return "fragment-too-large", f"a part of the document is needed whole that has more than {most} bytes"
 
 
 @dataclass(slots=True)
@@ -194,20 +185,17 @@ class Pieces:
         self._most = 2 * jobs if pool else 0
         target = max(1, min(piece_bytes, limits.max_bytes // 4))
         max_total = max_document or UNBOUNDED
-        self._kernel = _kernel.Pieces(made.units, target, limits.of_kernel(), min(window, target), max_total)
+        self._kernel = _kernel.Pieces(made.units, target, limits.as_dict(), min(window, target), max_total)
         self._pending: deque[_Piece] = deque()
         self._wanted = _Wanted(made)
         self.found: set[int] = set()
-        self.problems: dict[int, Undecided] = {}
+        self.problems: dict[int, Reason] = {}
         """By expression: why it could not be evaluated."""
 
     @property
     def error(self) -> MessageError | None:
         error = self._kernel.error
-        if error is None or self._pending:
-            return None
-        code, text, line, column, offset = error
-        return MessageError(code, text, line=line, column=column, offset=offset)
+        return None if error is None or self._pending else MessageError.of_kernel(error)
 
     def feed(self, data: bytes) -> None:
         self._kernel.feed(data)
@@ -225,9 +213,8 @@ class Pieces:
         while self._pending:
             self._settle()
         if whole and self.error is None:
-            text = too_large(self._made.limits.max_bytes)
-            for number in self._parted & self._remaining:
-                self.problems[number] = Undecided(number, "fragment-too-large", text)
+            why = too_large(self._made.limits.max_bytes)
+            self.problems.update(dict.fromkeys(self._parted & self._remaining, why))
 
     def _start(self) -> None:
         for _, data, start, end, guessed, around, parted in self._kernel.take():
@@ -239,7 +226,7 @@ class Pieces:
             self._pending.append(_Piece(xml, content, guessed, around, self._unsound, tuple(parted), result))
 
     def _settle(self) -> None:
-        """Takes note of the first piece; if it was cut wrongly, it and all after it are cut anew."""
+        """Settle the first piece. If it was cut wrongly, it and all after it are cut anew."""
         piece = self._pending[0]
         found, error, failed = self._match(piece)
         if error is not None and piece.guessed:
@@ -255,7 +242,7 @@ class Pieces:
         if error is not None:  # it can be read, but is too large, say: it does not say of which expression
             failed = [Failed.of(number, error) for number in self._remaining]
         for why in failed:
-            self.problems[why.number] = Undecided(why.number, why.code, why.text)
+            self.problems[why.number] = why.code, why.text
         self._pending.popleft()
         for unit in piece.parted:
             self._parted.update(self._made.parted.get(unit, ()))
@@ -263,7 +250,7 @@ class Pieces:
         self._drop(found - piece.unsound)
 
     def _match(self, piece: _Piece) -> _Result:
-        """The result of the first piece. Rather than wait for it, this thread does what no other has begun."""
+        """Return the result of the first piece. Rather than wait for it, match pieces that no thread has begun."""
         while isinstance(piece.result, Future) and not piece.result.done():
             waiting = (one for one in self._pending if isinstance(one.result, Future) and one.result.cancel())
             other = next(waiting, None)
@@ -275,7 +262,7 @@ class Pieces:
         return piece.result.result() if isinstance(piece.result, Future) else piece.result
 
     def _drop(self, found: set[int]) -> None:
-        """Looks no more for what has been found."""
+        """Stop looking for what has been found."""
         found &= self._remaining
         self.found |= found
         self._remaining -= found

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from twigcast.chunk.expressions import Atom, Splitter, Whole, selections
-from twigcast.chunk.formula import NO, Found, numbers, renumbered
+from twigcast.chunk.formula import Found, numbers, renumbered
 from twigcast.chunk.needs import NeedsDocument, beside, keeps, reach, reduced, unit, whole
 from twigcast.chunk.scheme import (
     Answers,
@@ -29,7 +29,7 @@ from twigcast.chunk.tree import QueryTree
 from twigcast.chunk.unfold import nesting
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.errors import OptionError
-from twigcast.ir.pattern import Predicate, Twig
+from twigcast.ir.pattern import FALSE, Predicate, Twig
 from twigcast.literals import LITERAL, split_at_sentinels, with_sentinels
 from twigcast.schema import Schema
 from twigcast.shape import Template
@@ -149,7 +149,7 @@ class Preparer:
             tuple(group.shape for group, _ in groups),
             renumbered(matches, places),
             tuple(Part(renumbered(one.guard, places), places[one.nodes]) for one in parts),
-            reason=splitter.reason if matches == NO else None,
+            reason=splitter.reason if matches == FALSE else None,
         )
         return self._new_split(answer, groups)
 
@@ -192,7 +192,7 @@ class Preparer:
     # -- the scheme
 
     def scheme(self, chunks: int) -> Scheme:
-        """The scheme of this degree: at most so many chunks, and a potpourri."""
+        """Return the scheme of this degree: at most so many chunks, and a potpourri."""
         if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 0:
             raise OptionError("bad-chunks", f"the number of chunks is a whole number from 0, not {chunks!r}")
         if self._removed:
@@ -240,14 +240,9 @@ def _filters(prefix: Path, groups: list[Group]) -> tuple[Keep, ...]:
 
 
 def _on_way(keep: Keep, prefix: Path) -> bool:
-    """Whether this is a tag above the chunk, which is there anyway."""
-    return (
-        False
-        if len(keep.steps) >= len(prefix)
-        else all(
-            step.axis == "child" and (step.ns, step.local) == name
-            for step, name in zip(keep.steps, prefix, strict=False)
-        )
+    """Return whether this is a tag above the chunk, which is there anyway."""
+    return len(keep.steps) < len(prefix) and all(
+        step.axis == "child" and (step.ns, step.local) == name for step, name in zip(keep.steps, prefix, strict=False)
     )
 
 
@@ -259,7 +254,7 @@ def prepare(
     namespaces: Mapping[str, str] | None = None,
     beside: str = BESIDE[0],
 ) -> Scheme:
-    """The scheme for a set of subscriptions; see ``Preparer``."""
+    """Return the scheme for a set of subscriptions; see ``Preparer``."""
     preparer = Preparer(schema, namespaces=namespaces, beside=beside)
     for one in subscriptions:
         preparer.add(one)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,8 @@ from itertools import chain
 
 from twigcast import _kernel
 from twigcast.chunk.chunker import BATCH, WINDOW, Chunker
-from twigcast.chunk.filter import Filter, Merge, Outcome
-from twigcast.chunk.pieces import PIECE, Compiled, Pieces, Undecided, compiled, too_large
+from twigcast.chunk.filter import Filter, Merge, Outcome, Reason, Undecided
+from twigcast.chunk.pieces import PIECE, Compiled, Pieces, compiled, too_large
 from twigcast.chunk.scheme import Chunk, Fragment, Group, Scheme
 from twigcast.engine.failures import FATAL, Failed
 from twigcast.engine.results import Selected
@@ -54,8 +54,6 @@ class Options:
     max_document: int | None = None
     """Bytes of the document, if there is to be a limit."""
     window: int = WINDOW
-    first: tuple[int, ...] = ()
-    """Numbers of chunks whose fragments are evaluated before others that wait, most urgent first."""
 
 
 def cores() -> int:
@@ -67,8 +65,11 @@ def match(
     make_scheme: Callable[[bool], Scheme],
     options: Options | None = None,
 ) -> Report:
-    """Matches the document that ``source`` gives against the scheme that ``make_scheme`` gives. Where that relies on a
-    schema and the document does not follow it, all is done again with ``make_scheme(False)``: a scheme without."""
+    """Match the document that ``source`` gives against the scheme that ``make_scheme(True)`` gives.
+
+    Where that relies on a schema and the document does not follow it, match again with ``make_scheme(False)``, which
+    relies on none.
+    """
     options = options or Options()
     scheme = make_scheme(True)
     try:
@@ -81,7 +82,6 @@ class _Run:
     def __init__(self, scheme: Scheme, options: Options) -> None:
         self._scheme, self._options = scheme, options
         self._merge = Merge(scheme, options.limits)
-        self._found: set[int] = set()
         self._broken: TwigcastError | None = None
 
     def over(self, blocks: Iterable[bytes]) -> Report:
@@ -101,23 +101,26 @@ class _Run:
                     pieces.feed(block)
                 if chunker is not None:
                     evaluation.submit(chunker.feed(block))
-                    self._add(evaluation.done(wait=False))
+                    self._merge.add(evaluation.done(wait=False))
                     if chunker.foreign is not None:
                         raise Foreign
                 if (pieces is None or pieces.error is not None) and (chunker is None or chunker.error is not None):
                     break
             if pieces is not None:
                 pieces.finish(whole=self._broken is None)
-                self._add(map(Outcome, pieces.found))
+                self._merge.add(map(Outcome, pieces.found))
             if chunker is not None and self._broken is None:
                 evaluation.submit(chunker.finish())
                 if chunker.foreign is not None:
                     raise Foreign
-            self._add(evaluation.done(wait=True))
+            self._merge.add(evaluation.done(wait=True))
         # What is wrong with the document comes before what its source breaks off with, though it may be seen later.
         error = (pieces and pieces.error) or (chunker and chunker.error) or self._broken
-        problems = {**(pieces.problems if pieces else {}), **evaluation.problems}
-        return self._report(error, rest, chunker, problems)
+        large = [number for chunk in (chunker.overfull if chunker else ()) for number in chunk.numbers]
+        problems = dict.fromkeys(large, too_large(options.max_fragment or options.limits.max_bytes))
+        problems |= (pieces.problems if pieces else {}) | evaluation.problems
+        answers, undecided = self._merge.known(problems, whole=error is None)
+        return Report(answers, error, undecided)
 
     def _pieces(self, made: Compiled, stack: ExitStack) -> Pieces:
         options = self._options
@@ -145,41 +148,16 @@ class _Run:
         )
 
     def _guarded(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """A source that fails ends there; that is what is wrong then, and not that the document lacks its end."""
+        """Yield blocks until the source fails. That is the error then, not that the document lacks its end."""
         try:
             yield from blocks
         except TwigcastError as error:
             self._broken = error
 
-    def _add(self, outcomes: Iterable[Outcome]) -> None:
-        outcomes = list(outcomes)
-        self._found.update(one.number for one in outcomes)
-        self._merge.add(outcomes)
-
-    def _report(
-        self, error: TwigcastError | None, rest: Scheme, chunker: Chunker | None, problems: Mapping[int, Undecided]
-    ) -> Report:
-        """Of a broken document, or where a fragment is missing, only what the rest of it cannot change is said."""
-        large = [number for chunk in (chunker.overfull if chunker else ()) for number in chunk.numbers]
-        unknown = {*large, *problems}
-        if error is None and not unknown:
-            return Report(self._merge.answers())
-        most = self._options.max_fragment or self._options.limits.max_bytes
-        undecided, sure = [], {}
-        for one in self._scheme.answers:
-            missing = next((number for number in one.numbers if number in unknown), None)
-            if one.is_certain(self._found) or (error is None and missing is None):
-                sure[one.id] = error is None and missing is None
-            elif missing is not None:
-                why = problems.get(missing) or Undecided(one.id, "fragment-too-large", too_large(most))
-                undecided.append(replace(why, id=one.id))
-        answers = [known(one, of_all=sure[one.id]) for one in self._merge.answers() if one.id in sure]
-        return Report(answers, error, undecided)
-
 
 def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], bool]:
-    """The same blocks, and whether the document can be cut as it is: it is in UTF-8, and no DTD changes it."""
-    check = _kernel.Check(options.limits.of_kernel(), HEAD // 8)
+    """Return the same blocks, and whether the document can be cut as it is: in UTF-8, with no DTD that changes it."""
+    check = _kernel.Check(options.limits.as_dict(), HEAD // 8)
     seen = []
     for block in blocks:
         seen.append(block)
@@ -187,13 +165,6 @@ def _peek(blocks: Iterator[bytes], options: Options) -> tuple[Iterator[bytes], b
             if check.feed(block[at : at + HEAD]) is not None or check.plain is not None:
                 return chain(seen, blocks), check.plain is not False
     return iter(seen), True
-
-
-def known(answer: Selected, *, of_all: bool) -> Selected:
-    """What is known of an answer: where it is not ``of_all`` of the document, it may select more."""
-    if of_all or (answer.nodes is None and answer.fragments is None):
-        return answer
-    return replace(answer, complete=False)
 
 
 def without(scheme: Scheme, groups: list[Group]) -> Scheme:
@@ -212,13 +183,12 @@ class Evaluation:
 
     def __init__(self, scheme: Scheme, options: Options) -> None:
         self._options = options
-        self._order = {number: place for place, number in enumerate(options.first)}
         self._expressions = {chunk.number: chunk.numbers for chunk in scheme.fragments}
         self._filter = Filter(scheme, limits=options.limits)
         self._pool = ThreadPoolExecutor(options.jobs) if options.jobs > 1 and scheme.fragments else None
         self._running: deque[tuple[int, Future[list[Outcome]]]] = deque()
         self._done: list[Outcome] = []
-        self.problems: dict[int, Undecided] = {}
+        self.problems: dict[int, Reason] = {}
         """By expression: why it could not be evaluated."""
 
     def __enter__(self) -> Evaluation:
@@ -229,7 +199,7 @@ class Evaluation:
             self._pool.shutdown(cancel_futures=True)
 
     def submit(self, fragments: Sequence[Fragment]) -> None:
-        for fragment in sorted(fragments, key=lambda one: self._order.get(one.chunk, len(self._order))):
+        for fragment in fragments:
             if self._pool is None:
                 self._take(fragment.chunk, partial(self._filter.evaluate, fragment))
                 continue
@@ -253,10 +223,10 @@ class Evaluation:
                 if one.refused is None:
                     self._done.append(one)
                 else:
-                    self.problems[one.number] = Undecided(one.number, *one.refused)
+                    self.problems[one.number] = one.refused
         except FATAL:
             raise
         except BaseException as error:  # the fragment cannot be evaluated at all
             for number in self._expressions[chunk]:
                 failed = Failed.of(number, error, "internal")
-                self.problems[number] = Undecided(failed.number, failed.code, failed.text)
+                self.problems[number] = failed.code, failed.text

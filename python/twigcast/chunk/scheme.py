@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from twigcast.chunk.formula import Formula, certain, holds
+from twigcast.chunk.formula import holds
 from twigcast.engine import Subscription, SubscriptionId
-from twigcast.ir.pattern import Step, Twig, test_text
+from twigcast.ir.pattern import Predicate, Step, Twig, test_text
 from twigcast.schema.graph import ElementGraph
 from twigcast.schema.satisfiable import Impossible
 
@@ -143,7 +143,7 @@ class Chunk:
 class Part:
     """Nodes that a subscription selects: those of an expression, if ``guard`` holds."""
 
-    guard: Formula
+    guard: Predicate
     nodes: int
 
 
@@ -157,7 +157,7 @@ class AnswerShape:
 
     result: str
     expressions: tuple[ExpressionShape, ...]
-    matches: Formula
+    matches: Predicate
     parts: tuple[Part, ...] = ()
     taken: bool = False
     """The whole answer is that of the only expression, be it what it may (a transform, say)."""
@@ -172,13 +172,13 @@ class Answer(NamedTuple):
     shape: AnswerShape
     numbers: Sequence[int]
 
-    def holds(self, formula: Formula, found: Container[int]) -> bool:
+    def holds(self, formula: Predicate, found: Container[int]) -> bool:
         """Return whether a formula of its shape holds, where ``found`` has the expressions that do."""
         return holds(formula, lambda place: self.numbers[place] in found)
 
     def is_certain(self, found: Container[int]) -> bool:
         """Return whether the subscription matches whatever else may be found."""
-        return certain(self.shape.matches, lambda place: self.numbers[place] in found)
+        return holds(self.shape.matches, lambda place: self.numbers[place] in found, for_sure=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
@@ -14,6 +14,7 @@ from typing import IO, cast
 from twigcast.errors import OptionError, TwigcastError
 
 BLOCK = 1 << 19
+_BROKEN = (OSError, EOFError, ValueError, zlib.error)
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -22,35 +23,39 @@ class SourceError(TwigcastError):
 
 
 def blocks(name: str, size: int = BLOCK) -> Iterator[bytes]:
-    """The content of a file, ``-`` for stdin, in blocks; what begins like gzip or Zstandard is decompressed.
+    """Yield the content of a file, ``-`` for stdin, in blocks; what begins like gzip or Zstandard is decompressed.
 
     Raises ``SourceError``, where it may be after some blocks."""
-    try:
+    with _reported():
         if name == "-":
             yield from _read(cast("IO[bytes]", sys.stdin.buffer), size)
         else:
             with Path(name).open("rb", buffering=0) as file:
                 yield from _read(cast("IO[bytes]", file), size)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        text = getattr(error, "strerror", None) or str(error)
-        raise SourceError("unreadable", text) from error
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """The same of bytes that are there already; of more than ``most``, enough to see that it is more."""
+    """Decompress ``data`` if it is compressed. Stop after ``most`` bytes or a block more, so that the caller can tell
+    that it is too large."""
     if not data.startswith((GZIP, ZSTD)):
         return data
     parts: list[bytes] = []
     size = 0
-    try:
-        for block in _read(cast("IO[bytes]", BytesIO(data)), BLOCK):
+    with _reported():
+        for block in _read(BytesIO(data), BLOCK):
             parts.append(block)
             size += len(block)
             if size > most:
                 break
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise SourceError("unreadable", str(error)) from error
     return b"".join(parts)
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except _BROKEN as error:
+        raise SourceError("unreadable", getattr(error, "strerror", None) or str(error)) from error
 
 
 def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
@@ -63,23 +68,21 @@ def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
             head = file.read(size)
         return
     rest = cast("IO[bytes]", _Rest(head, file))
-    unpacked = gzip.GzipFile(fileobj=rest, mode="rb") if head.startswith(GZIP) else _zstd(rest)
-    with closing(unpacked):
-        yield from _blocks(unpacked.read1 if isinstance(unpacked, gzip.GzipFile) else unpacked.read, size)
+    yield from _blocks(_gunzipped(rest, size) if head.startswith(GZIP) else _unzstd(rest, size), size)
 
 
-def _blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
-    """In blocks of about that size; what there is before it breaks off, too."""
+def _blocks(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Yield blocks of about that size; what there is before the pieces break off, too."""
     parts: list[bytes] = []
     held = 0
     try:
-        while data := read(size):
+        for data in pieces:
             parts.append(data)
             held += len(data)
             if held >= size:
                 yield b"".join(parts)
                 parts, held = [], 0
-    except (OSError, EOFError, ValueError, zlib.error):
+    except _BROKEN:
         if parts:
             yield b"".join(parts)
         raise
@@ -87,34 +90,24 @@ def _blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def _zstd(stream: IO[bytes]) -> IO[bytes]:
+def _gunzipped(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=stream, mode="rb") as file:
+        while data := file.read1(size):
+            yield data
+
+
+def _unzstd(stream: IO[bytes], size: int) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
         hint = "pip install 'twigcast[zstandard]'"
         raise OptionError("no-zstandard", "the package zstandard is needed to read .zst files", hint=hint) from None
     try:
-        return cast("IO[bytes]", _Zstd(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)))
+        with zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True) as reader:
+            while data := reader.read(size):
+                yield data
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
-
-
-class _Zstd:
-    """Its errors as ours; the library has a class of its own."""
-
-    def __init__(self, reader: IO[bytes]) -> None:
-        self._reader = reader
-
-    def read(self, size: int) -> bytes:
-        import zstandard
-
-        try:
-            return self._reader.read(size)
-        except zstandard.ZstdError as error:
-            raise ValueError(str(error)) from error
-
-    def close(self) -> None:
-        self._reader.close()
 
 
 class _Rest:

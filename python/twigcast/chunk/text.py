@@ -24,6 +24,7 @@ from twigcast.ir.pattern import (
     StringValue,
     Twig,
     Value,
+    tested_at,
     tests_any,
     twig_of,
 )
@@ -48,17 +49,17 @@ class Writer:
         return {prefix: uri for uri, prefix in self._prefixes.items() if uri != XML_NAMESPACE}
 
     def path(self, twig: Twig) -> str:
-        """A path from the document."""
+        """Return a path from the document."""
         return "".join(map(self._node, twig.nodes)) or "/"
 
     def condition(self, predicate: Predicate) -> str:
-        """A condition on the document: the paths in it are absolute."""
+        """Return a condition on the document: the paths in it are absolute."""
         return self._predicate(predicate, top=True)
 
     # -- paths
 
     def _branch(self, twig: Twig, top: bool = False) -> str:
-        """A path from the context node."""
+        """Return a path from the context node."""
         if top:
             return self.path(twig)
         text = "".join(map(self._node, twig.nodes))
@@ -102,7 +103,7 @@ class Writer:
                 return f"{self._branch(twig, top)} {op} {_constant(const)}"
             case Compare(value=value) | Match(value=value) if tests_any(value) and twig_of(value).nodes:
                 # of any node, where XPath's functions look at the first one
-                return f"{self._branch(twig_of(value), top)}[{self._filter(on_self(predicate))}]"
+                return f"{self._branch(twig_of(value), top)}[{self._filter(tested_at(predicate, Twig()))}]"
             case Compare(value, op, const):
                 return f"{self._value(value, top)} {op} {_constant(const)}"
             case Match(function, value, const):
@@ -132,33 +133,6 @@ class Writer:
                 return f"string-length({self._value(of, top)})"
             case Count(twig):
                 return f"count({self._branch(twig, top)})"
-
-
-def on_self(leaf: Compare | Match) -> Predicate:
-    """The test that ``leaf`` makes of each node of its branch, as a filter on that node."""
-    return of_branch(leaf, Twig())
-
-
-def of_branch(leaf: Compare | Match, twig: Twig) -> Compare | Match:
-    """The same test of another branch."""
-    value = _with_twig(leaf.value, twig)
-    if isinstance(leaf, Compare):
-        return Compare(value, leaf.op, leaf.const)
-    assert isinstance(value, StringValue | NormalizeSpace)
-    return Match(leaf.function, value, leaf.const)
-
-
-def _with_twig(value: Value, twig: Twig) -> Value:
-    match value:
-        case StringValue(_, first):
-            return StringValue(twig, first)
-        case NormalizeSpace(StringValue(_, first)):
-            return NormalizeSpace(StringValue(twig, first))
-        case StringLength(NormalizeSpace(StringValue(_, first))):
-            return StringLength(NormalizeSpace(StringValue(twig, first)))
-        case StringLength(StringValue(_, first)):
-            return StringLength(StringValue(twig, first))
-    return Count(twig)
 
 
 def _constant(const: Const) -> str:

@@ -14,7 +14,7 @@ class QueryTree:
         self.root = Node((), None)
 
     def add(self, paths: Iterable[Path], weight: int = 1) -> None:
-        """Adds subscriptions with expressions on these paths or, with a negative weight, takes them away."""
+        """Add subscriptions with expressions on these paths or, with a negative weight, take them away."""
         passed = {self.root}
         for path in paths:
             node = self.root
@@ -41,7 +41,7 @@ class QueryTree:
                 stack += reversed(list(node))
 
     def prefixes(self, chunks: int) -> list[Path]:
-        """The prefixes of at most so many chunks, in the order of paths.
+        """Return the prefixes of at most so many chunks, in the order of paths.
 
         The heaviest node is taken, as deep as its weight goes, and its weight is subtracted from the nodes above it: of
         what they stand for, this is dealt with. A node taken earlier that has thereby become lighter than the one that

@@ -24,7 +24,7 @@ class _TooMany(Exception):
 
 
 def nesting(graph: ElementGraph) -> ElementGraph:
-    """The graph without what it says of attributes and text."""
+    """Return the graph without what it says of attributes and text."""
     return ElementGraph(
         [Declaration(d.ns, d.local, d.children, any_attribute=True) for d in graph.declarations], graph.roots
     )

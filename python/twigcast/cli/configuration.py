@@ -80,13 +80,17 @@ def opened(url: str, *, create: bool = False) -> Iterator[Store]:
 def configured_streams() -> list[str] | None:
     """Return the names of the streams in the configuration that a store command uses; None if there is none."""
     ctx = click.get_current_context(silent=True)
-    named: Path | None = None if ctx is None else ctx.meta.get(_CONFIG)
-    config = named or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None)
+    config = _used(None if ctx is None else ctx.meta.get(_CONFIG))
     if config is None:
         return None
     from twigcast.config import stream_names
 
     return stream_names(config)
+
+
+def _used(named: Path | None) -> Path | None:
+    """Return the configuration that was named, else the one in the current folder, if there is one."""
+    return named or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None)
 
 
 def _config_option(**options: Any) -> Callable[[F], F]:
@@ -115,7 +119,7 @@ def _store_url(ctx: click.Context, param: click.Parameter, value: str | None) ->
     from_variable = ctx.get_parameter_source("url") is ParameterSource.ENVIRONMENT
     if value is not None and not from_variable and named is None:
         return value
-    config = named or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None)
+    config = _used(named)
     if config is None:
         return value or DEFAULT_STORE
     if value is None:

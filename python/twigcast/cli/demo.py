@@ -6,13 +6,14 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from twigcast.cli.output import print_table
 from twigcast.cli.screen import Screen
 from twigcast.errors import OptionError, TwigcastError
 
@@ -116,14 +117,9 @@ def demo(out: Path, messages: int, subscriptions: int, seed: int, cores: int | N
 
         Run(settings, spark=start, watch=show.watch(), stop=show.stop)()
     show.check()
-    console = Console()
-    _report(console, show, settings)
-    console.print(
-        f"Messages are in {out}/inbox, results in {out}/outbox and {out}/deliveries. To go on, and look around:\n"
-        f"  twigcast run {file}\n  twigcast status {file}\n  twigcast dead list -c {file}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    _report(show, settings)
+    click.echo(f"Messages are in {out}/inbox, results in {out}/outbox and {out}/deliveries. To go on, and look around:")
+    click.echo(f"  twigcast run {file}\n  twigcast status {file}\n  twigcast dead list -c {file}")
 
 
 class Show(Screen):
@@ -254,70 +250,57 @@ def _subscribe(store: Store, listed: Path, count: int, seed: int) -> None:
     )
 
 
-def _report(console: Console, show: Show, settings: Pipeline) -> None:
+def _report(show: Show, settings: Pipeline) -> None:
     total = show.batches[-1].total
     busy = max(show.seconds, 1e-6)
-    table = _table("Twigcast demo", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_row("messages", f"{total.messages:,}")
-    table.add_row("bytes", f"{total.bytes:,}")
-    table.add_row("subscriptions", f"{show.batches[-1].subscriptions:,}")
-    table.add_row("deliveries", f"{total.deliveries:,}")
-    table.add_row("dead letters", f"{total.rejects:,}")
-    table.add_row("throughput", f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s")
-    table.add_row("time", f"{busy:.1f} s once Spark was up")
-    for one in (table, _changes(show, settings), _examples(settings), _letters(settings)):
-        if one.row_count:
-            console.print(one)
+    totals = {
+        "messages": f"{total.messages:,}",
+        "bytes": f"{total.bytes:,}",
+        "subscriptions": f"{show.batches[-1].subscriptions:,}",
+        "deliveries": f"{total.deliveries:,}",
+        "dead letters": f"{total.rejects:,}",
+        "throughput": f"{total.messages / busy:,.0f} messages/s, {total.deliveries / busy:,.0f} deliveries/s",
+        "time": f"{busy:.1f} s once Spark was up",
+    }
+    print_table(("", ""), totals.items(), "Twigcast demo")
+    print_table(("", "version", *PEOPLE), _changes(show, settings), "Deliveries while subscriptions change")
+    print_table(("subscription", "gets", "for example"), _examples(settings), "What subscribers have")
+    letters = list(_letters(settings))
+    if letters:
+        print_table(("message", "at", "reason", "text"), letters, "Dead letters")
 
 
-def _table(title: str, *columns: str, **options: Any) -> Any:
-    from rich.table import Table
-
-    return Table(*columns, title=title, title_justify="left", **options)
-
-
-def _changes(show: Show, settings: Pipeline) -> Any:
-    """Return the effect of adding and removing a subscription, as the table of deliveries has it."""
+def _changes(show: Show, settings: Pipeline) -> Iterator[list[str]]:
+    """Yield the effect of adding and removing a subscription, as the table of deliveries has it."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    names = tuple(PEOPLE)
-    counts = {name: [0] * len(PHASES) for name in names}
+    counts = {name: [0] * len(PHASES) for name in PEOPLE}
     for path in settings.sinks["table"].path.glob("date=*/*.parquet"):  # type: ignore[union-attr]
         found = pq.ParquetFile(path).read(columns=["message", "subscription"])
-        for row in found.filter(pc.is_in(found["subscription"], pa.array(names))).to_pylist():
+        for row in found.filter(pc.is_in(found["subscription"], pa.array(counts))).to_pylist():
             number = int(row["message"].rpartition("-")[2].partition(".")[0])
             phase = next(place for place, end in enumerate(show.ends) if number < end)
             counts[row["subscription"]][phase] += 1
-    table = _table("Deliveries while subscriptions change", "", "version", *names)
     for place, words in enumerate(PHASES):
-        table.add_row(words, str(show.versions[place]), *(f"{counts[name][place]:,}" for name in names))
-    return table
+        yield [words, str(show.versions[place]), *(f"{of[place]:,}" for of in counts.values())]
 
 
-def _examples(settings: Pipeline) -> Any:
-    """Return one delivery of each kind, as it lies in the subscriber's folder."""
-    from rich.text import Text
-
-    table = _table("What subscribers have", "subscription", "gets", "for example")
+def _examples(settings: Pipeline) -> Iterator[list[str]]:
+    """Yield one delivery of each kind, as it lies in the subscriber's folder."""
     for name, (subscriber, gets) in PEOPLE.items():
         folder: Path = settings.sinks["files"].path / subscriber  # type: ignore[union-attr]
         found = min(folder.rglob(f"{name}.*.xml"), default=None)
         if found is not None:
             text = " ".join(found.read_text(encoding="utf-8").split())
-            table.add_row(name, gets, Text(text if len(text) <= SHOWN else f"{text[:SHOWN]}…"))
-    return table
+            yield [name, gets, text if len(text) <= SHOWN else f"{text[:SHOWN]}…"]
 
 
-def _letters(settings: Pipeline) -> Any:
-    """Return the first dead letters."""
+def _letters(settings: Pipeline) -> Iterator[list[str]]:
+    """Yield the first dead letters."""
     from twigcast.delivery.dead import DeadLetters
 
-    table = _table("Dead letters", "message", "at", "reason", "text")
     with closing(DeadLetters(settings.state.dead)) as letters:
         for letter in letters.letters()[:-6:-1]:
-            table.add_row(str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text)
-    return table
+            yield [str(letter.message), f"{letter.line}:{letter.column}", letter.reason, letter.text or ""]

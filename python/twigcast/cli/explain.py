@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import click
 
@@ -10,18 +11,19 @@ from twigcast.cli.inputs import as_json
 from twigcast.cli.options import GroupedCommand, OneOf, namespace_options, schema_option
 from twigcast.cli.queries import read_file
 from twigcast.cli.relational import check_options, engine_options, explain_relational
-from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
+from twigcast.correlate.explain import explain_correlation
 from twigcast.engine import DIALECTS
 from twigcast.engine.files import SubscriptionFile, compile_file
-from twigcast.explain import Explanation
 from twigcast.explain import explain as explained
-from twigcast.lang.flwr import is_transform, parse_transform
+from twigcast.lang.flwr import parse_transform
 from twigcast.lang.kinds import kind_of
-from twigcast.lang.xscl import is_correlation, parse_correlation
+from twigcast.lang.xscl import parse_correlation
 from twigcast.schema import Schema
 from twigcast.schema.check import never_matches
 from twigcast.subscription import Subscription
 from twigcast.transform.explanation import TransformExplanation
+
+T = TypeVar("T")
 
 EPILOG = """\b
 Examples:
@@ -59,60 +61,51 @@ def explain(
     """Show how QUERY is evaluated: its paths, indexes, what is shared, what the XPath evaluator decides, and why."""
     check_options(engine, database=database, reference=references)
     if engine == "relational":
-        return explain_relational(query, subscriptions, format, dialect, namespaces, database, references)
-    others = None
-    if subscriptions is not None and not is_correlation(query):
-        others = _read_others(subscriptions, namespaces)
-    found: Explanation | TransformExplanation | CorrelationExplanation
-    told: dict[str, object]
-    more: list[tuple[str, list[str]]] = []
-    if is_transform(query):
-        among = None
-        if others is not None:
-            among = [
-                parse_transform(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
-                for one in others
-                if is_transform(one.query)
-            ]
-        found = TransformExplanation(query, namespaces=namespaces, schema=schema, among=among)
-        told = found.as_dict()
-    elif is_correlation(query):
-        found = _correlation(query, subscriptions, namespaces)
-        told = found.as_dict()
+        told, sections = explain_relational(query, subscriptions, dialect, namespaces, database, references)
     else:
-        filters = None if others is None else [one for one in others if kind_of(one.query) == "filter"]
-        found = explained(query, namespaces=namespaces, dialect=dialect, subscriptions=filters)
-        told = found.as_dict()
-        never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
-        told["never"] = never and {"text": never.text, "hint": never.hint}
-        if never is not None and found.never is None:  # the schema says so
-            more.append(("never", str(never).partition(": ")[2].splitlines()))
+        told, sections = _explained(query, subscriptions, namespaces, schema, dialect)
     if format == "json":
         click.echo(as_json(told))
     else:
-        _print([*found.sections(), *more])
+        _print(sections)
 
 
-def _read_others(name: str, namespaces: dict[str, str]) -> list[Subscription]:
-    """Read the filters and transforms of a file, which share what an engine shares."""
+def _explained(
+    query: str, subscriptions: str | None, namespaces: dict[str, str], schema: Schema | None, dialect: str
+) -> tuple[dict[str, Any], list[tuple[str, list[str]]]]:
+    """Return the explanation of a query for programs, and as headings with lines for people."""
+    kind = kind_of(query)
+    others = None if subscriptions is None else _read_others(subscriptions, namespaces, kind)
+
+    def parsed(parse: Callable[..., T]) -> list[T] | None:
+        if others is None:
+            return None
+        return [parse(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace) for one in others]
+
+    if kind == "transform":
+        made = TransformExplanation(query, namespaces=namespaces, schema=schema, among=parsed(parse_transform))
+        return made.as_dict(), list(made.sections())
+    if kind == "correlate":
+        joined = explain_correlation(query, namespaces=namespaces, others=parsed(parse_correlation))
+        return joined.as_dict(), list(joined.sections())
+    found = explained(query, namespaces=namespaces, dialect=dialect, subscriptions=others)
+    never = never_matches(schema, query, namespaces=namespaces, dialect=dialect)
+    told = {**found.as_dict(), "never": never and {"text": never.text, "hint": never.hint}}
+    sections = list(found.sections())
+    if never is not None and found.never is None:  # the schema says so
+        sections.append(("never", str(never).partition(": ")[2].splitlines()))
+    return told, sections
+
+
+def _read_others(name: str, namespaces: dict[str, str], kind: str) -> list[Subscription]:
+    """Read the subscriptions of a file that are of a kind: only these share anything with each other."""
     file = read_file(name)
-    rows = zip(file.subscriptions, file.lines, strict=True)
-    kept = [(s, line) for s, line in rows if kind_of(s.query) != "correlate"]
-    some = SubscriptionFile(file.name, [s for s, _ in kept], [line for _, line in kept])
-    compile_file(some, namespaces=namespaces)  # raises an error with all bad lines
-    return some.subscriptions
-
-
-def _correlation(query: str, subscriptions: str | None, namespaces: dict[str, str]) -> CorrelationExplanation:
-    """Only the correlations among the subscriptions share anything with one."""
-    others = None
-    if subscriptions is not None:
-        others = [
-            parse_correlation(one.query, {**namespaces, **(one.namespaces or {})}, one.default_namespace)
-            for one in read_file(subscriptions).subscriptions
-            if is_correlation(one.query)
-        ]
-    return explain_correlation(query, namespaces=namespaces, others=others)
+    if kind != "correlate":
+        rows = zip(file.subscriptions, file.lines, strict=True)
+        kept = [(s, line) for s, line in rows if kind_of(s.query) != "correlate"]
+        some = SubscriptionFile(file.name, [s for s, _ in kept], [line for _, line in kept])
+        compile_file(some, namespaces=namespaces)  # raises an error with all bad lines
+    return [one for one in file.subscriptions if kind_of(one.query) == kind]
 
 
 def _print(sections: Iterable[tuple[str, list[str]]]) -> None:

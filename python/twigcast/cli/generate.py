@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from twigcast.workload.queries import QueryGenerator, QuerySettings
 from twigcast.workload.vocabularies import VOCABULARIES, vocabulary
 
 F = TypeVar("F", bound=Callable[..., Any])
+option = partial(click.option, show_default=True)
 Probability = click.FloatRange(0, 1)
 
 
@@ -31,15 +33,15 @@ MOST = 10_000_000
 
 
 def _dtd_options(command: F) -> F:
-    for option in (
-        click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same output."),
+    for add in (
+        option("--seed", type=int, default=0, help="The same seed gives the same output."),
         click.option("--root", metavar="NAME", help="The root element.  [default: the first that no other contains]"),
         click.option(
             "--vocabulary", type=OneOf(VOCABULARIES), help="A DTD that comes with Twigcast, instead of --dtd."
         ),
         click.option("--dtd", type=click.Path(path_type=Path), metavar="FILE", help="The DTD."),
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
@@ -70,11 +72,11 @@ Examples:
 """
 )
 @_dtd_options
-@click.option("-n", "--count", type=click.IntRange(0, MOST), default=1, show_default=True, help="How many documents.")
+@option("-n", "--count", type=click.IntRange(0, MOST), default=1, help="How many documents.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="One file each, here.  [default: stdout]"
 )
-@click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most levels (DocDepth).")
+@option("--depth", type=click.IntRange(1), default=6, help="Most levels (DocDepth).")
 @click.option(
     "--max-repeats",
     type=RepeatsType,
@@ -82,11 +84,9 @@ Examples:
     default=["3"],
     help="Most repeats of what a DTD marks with * or +; for one element: NAME=N or NAME=LEAST..MOST. May be repeated.",
 )
-@click.option("--max-value", type=click.IntRange(1), default=20, show_default=True, help="Values are 1 to this.")
-@click.option("--attributes", type=Probability, default=0.5, show_default=True, help="Odds of an optional attribute.")
-@click.option(
-    "--max-elements", type=click.IntRange(1), default=20_000, show_default=True, help="Then only what the DTD requires."
-)
+@option("--max-value", type=click.IntRange(1), default=20, help="Values are 1 to this.")
+@option("--attributes", type=Probability, default=0.5, help="Odds of an optional attribute.")
+@option("--max-elements", type=click.IntRange(1), default=20_000, help="Then only what the DTD requires.")
 def documents(
     dtd: Path | None,
     vocabulary: str | None,
@@ -126,29 +126,19 @@ Examples:
 """
 )
 @_dtd_options
-@click.option(
-    "-n", "--count", type=click.IntRange(0, MOST), default=10, show_default=True, help="How many queries (Q)."
-)
+@option("-n", "--count", type=click.IntRange(0, MOST), default=10, help="How many queries (Q).")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
-@click.option("--depth", type=click.IntRange(1), default=6, show_default=True, help="Most steps of a query (D).")
-@click.option("--descendant", type=Probability, default=0.2, show_default=True, help="Odds of // per step (W).")
-@click.option("--wildcard", type=Probability, default=0.2, show_default=True, help="Odds of * per step.")
-@click.option("--predicates", type=click.IntRange(0), default=0, show_default=True, help="Value predicates per query.")
-@click.option(
-    "--predicate-depth", type=click.IntRange(0), default=0, show_default=True, help="Most steps down to a value."
-)
-@click.option(
-    "--inequalities", type=Probability, default=0.0, show_default=True, help="Share of predicates with < <= > >=."
-)
-@click.option("--max-value", type=click.IntRange(1), default=20, show_default=True, help="Values are 1 to this.")
-@click.option("--nested", type=click.IntRange(0), default=0, show_default=True, help="Nested paths per query.")
-@click.option(
-    "--nested-depth", type=click.IntRange(1), default=3, show_default=True, help="Most steps of a nested path."
-)
-@click.option("--distinct/--repeated", default=True, show_default=True, help="No query twice, or as chance has it.")
-@click.option(
-    "--skew", type=click.FloatRange(0, 10), default=0.0, show_default=True, help="Zipf skew in the choice of children."
-)
+@option("--depth", type=click.IntRange(1), default=6, help="Most steps of a query (D).")
+@option("--descendant", type=Probability, default=0.2, help="Odds of // per step (W).")
+@option("--wildcard", type=Probability, default=0.2, help="Odds of * per step.")
+@option("--predicates", type=click.IntRange(0), default=0, help="Value predicates per query.")
+@option("--predicate-depth", type=click.IntRange(0), default=0, help="Most steps down to a value.")
+@option("--inequalities", type=Probability, default=0.0, help="Share of predicates with < <= > >=.")
+@option("--max-value", type=click.IntRange(1), default=20, help="Values are 1 to this.")
+@option("--nested", type=click.IntRange(0), default=0, help="Nested paths per query.")
+@option("--nested-depth", type=click.IntRange(1), default=3, help="Most steps of a nested path.")
+@option("--distinct/--repeated", default=True, help="No query twice, or as chance has it.")
+@option("--skew", type=click.FloatRange(0, 10), default=0.0, help="Zipf skew in the choice of children.")
 @click.option("--prefix", metavar="PREFIX", help="Put this namespace prefix before element names.")
 def queries(
     dtd: Path | None,

@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from twigcast.cli.configuration import opened, store_option
-from twigcast.cli.options import format_option
+from twigcast.cli.options import OneOf, format_option
 from twigcast.cli.output import show
+from twigcast.common.files import read_text
 from twigcast.errors import OptionError
+from twigcast.limits import ON_INVALID
 
 
 @click.group(
@@ -32,8 +34,8 @@ def publisher() -> None:
 @click.option("--schema", "file", required=True, metavar="FILE", help="A .dtd or .xsd; its text goes into the store.")
 @click.option(
     "--on-invalid",
-    type=click.Choice(["reject", "fallback", "trust"]),
-    default="fallback",
+    type=OneOf(ON_INVALID),
+    default=ON_INVALID[0],
     show_default=True,
     help="What becomes of a message that is not valid: a dead letter; matched all the same; or not checked.",
 )
@@ -51,14 +53,9 @@ def add(id: str, stream: str, file: str, on_invalid: str, replace: bool, url: st
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("dtd", "xsd"):
         raise OptionError("bad-schema-kind", f"{file}: a schema is a file that ends in .dtd or .xsd")
-    try:
-        schema = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-    except OSError as error:
-        raise OptionError("unreadable", f"{file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise OptionError("bad-encoding", f"{file}: byte {error.start + 1} is not UTF-8") from None
+    record = PublisherRecord(id, stream, read_text(path), kind, on_invalid)
     with opened(url, create=True) as store:
-        store.put_publisher(PublisherRecord(id, stream, schema, kind, on_invalid), replace=replace)
+        store.put_publisher(record, replace=replace)
 
 
 @publisher.command("list", epilog="\b\nExample:\n  twigcast publisher list --format jsonl")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,6 @@ from twigcast.cli.matches import Output, output_of
 from twigcast.cli.options import OneOf
 from twigcast.cli.queries import read_file, warn_of_never
 from twigcast.common.arrow import pa
-from twigcast.common.text import in_columns
 from twigcast.engine import Subscription, SubscriptionId
 from twigcast.engine.files import SHOWN, SubscriptionFile, SubscriptionFileError, check_each
 from twigcast.engine.results import Match
@@ -24,7 +24,6 @@ from twigcast.limits import Limits
 from twigcast.rows import error_of_row
 
 if TYPE_CHECKING:
-    from twigcast.relational.cost import Cost
     from twigcast.relational.engine import RelationalEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -140,8 +139,7 @@ def match_relational(
         must_exist(database)
     from twigcast.relational.engine import RelationalEngine
 
-    engine = RelationalEngine(database, namespaces=namespaces, limits=limits)
-    try:
+    with closing(RelationalEngine(database, namespaces=namespaces, limits=limits)) as engine:
         register(engine, references)
         places = None if file is None else synchronise(engine, file)
         if file is not None:
@@ -165,8 +163,6 @@ def match_relational(
                 output.add(Match(batch[row].name, id))
             output.progress.advance(len(batch))
         status = output.finish()
-    finally:
-        engine.close()
     ctx.exit(status)
 
 
@@ -236,13 +232,12 @@ def enter(
 def explain_relational(
     query: str,
     subscriptions: str | None,
-    format: str,
     dialect: str,
     namespaces: dict[str, str],
     database: str | None,
     references: tuple[str, ...],
-) -> None:
-    """Print the predicates of the query, what each plan would cost, and the SQL."""
+) -> tuple[dict[str, Any], list[tuple[str, list[str]]]]:
+    """Return the predicates of the query and the SQL: for programs, and for people."""
     if stays(database):
         # to explain is not to change: what is in the database alone is what the query is compared with
         must_exist(database)
@@ -250,8 +245,7 @@ def explain_relational(
             raise click.UsageError("with a --database that stays, leave -s and --reference out: explain changes none")
     from twigcast.relational.engine import RelationalEngine
 
-    engine = RelationalEngine(database, namespaces=namespaces)
-    try:
+    with closing(RelationalEngine(database, namespaces=namespaces)) as engine:
         register(engine, references)
         conjunctions = engine.compile(Subscription(0, query, dialect=dialect))
         if subscriptions is not None:
@@ -261,14 +255,23 @@ def explain_relational(
             raise OptionError("no-subscriptions", "the database has no subscriptions", hint=hint)
         if len(engine) == 0:
             engine.add(query, dialect=dialect)
-        costs, statement = engine.costs(), engine.statement()
-        if format == "json":
-            click.echo(as_json(_as_dict(query, conjunctions, engine, costs, statement)))
-            return
-        for line in in_columns(_sections(query, conjunctions, engine, costs, statement)):
-            click.echo(line)
-    finally:
-        engine.close()
+        statement = engine.statement()
+    told = {
+        "engine": "relational",
+        "query": query,
+        "predicates": [
+            [{"path": r.path, "op": r.op, "value": _constant(r), "points": [list(p) for p in r.points]} for r in rows]
+            for rows in conjunctions
+        ],
+        "sql": statement,
+    }
+    each = [[_predicate(row) for row in rows] for rows in conjunctions] or [["none: the query never matches"]]
+    sections = [
+        ("query", [query]),
+        *(("predicates" if len(each) == 1 else f"or {i}", lines) for i, lines in enumerate(each, 1)),
+        ("sql", statement.split("\n")),
+    ]
+    return told, sections
 
 
 def _predicate(row: Any) -> str:
@@ -279,37 +282,6 @@ def _predicate(row: Any) -> str:
         constant = f"{constant:g}"
     points = "".join(f" bp#{number}={step}" for number, step in row.points)
     return f"{row.path} {row.op}" + (f" {constant}" if constant is not None else "") + (f"  {points}" if points else "")
-
-
-def _sections(
-    query: str, conjunctions: list[list[Any]], engine: RelationalEngine, costs: list[Cost], statement: str
-) -> Iterator[tuple[str, Iterable[str]]]:
-    yield "query", [query]
-    for i, rows in enumerate(conjunctions, 1):
-        yield "predicates" if len(conjunctions) == 1 else f"or {i}", [_predicate(row) for row in rows]
-    if not conjunctions:
-        yield "predicates", ["none: the query never matches"]
-    yield "plan", [engine.plan.name]
-    x = costs[0].parameters
-    yield "parameters", [f"N = {x.n:g}, b = {x.b:.3g}, m = {x.m:g}, p = {x.p:g}, s = {x.s:.3g}"]
-    yield "costs", [f"{cost.plan:<13} {cost.cost:,.1f}" for cost in costs]
-    yield "sql", statement.split("\n")
-
-
-def _as_dict(
-    query: str, conjunctions: list[list[Any]], engine: RelationalEngine, costs: list[Cost], statement: str
-) -> dict[str, Any]:
-    return {
-        "engine": "relational",
-        "query": query,
-        "predicates": [
-            [{"path": r.path, "op": r.op, "value": _constant(r), "points": [list(p) for p in r.points]} for r in rows]
-            for rows in conjunctions
-        ],
-        "plan": engine.plan.name,
-        "costs": {cost.plan: cost.cost for cost in costs},
-        "sql": statement,
-    }
 
 
 def _constant(row: Any) -> str | float | None:

@@ -7,14 +7,13 @@ from dataclasses import asdict
 
 import click
 
-from twigcast.cli.options import OneOf, format_option, namespace_options
+from twigcast.cli.options import GroupedCommand, format_option, namespace_options
 from twigcast.cli.output import show
 from twigcast.cli.progress import working
 from twigcast.cli.queries import warn_of_never
 from twigcast.cli.relational import enter, must_exist, read_filters, reference_option, register, stays
 from twigcast.errors import OptionError
 from twigcast.relational.engine import RelationalEngine
-from twigcast.relational.plans import AUTO, PLANS
 from twigcast.subscription import as_object
 
 RULES = """\b
@@ -48,10 +47,9 @@ def _open(database: str) -> RelationalEngine:
     return RelationalEngine(database)
 
 
-@rules.command()
+@rules.command(cls=GroupedCommand)
 @_database
 @click.option("-s", "--subscriptions", required=True, metavar="FILE", help="The subscriptions; - for stdin.")
-@click.option("--plan", type=OneOf((*PLANS, AUTO)), help="The layout of the tables.  [default: auto, by cost]")
 @reference_option
 @namespace_options
 def load(
@@ -59,17 +57,16 @@ def load(
     subscriptions: str,
     namespaces: dict[str, str],
     references: tuple[str, ...],
-    plan: str | None,
 ) -> None:
     """Add the subscriptions of a file: all of them, or none if one cannot be accepted."""
     _must_stay(database)
     file = read_filters(subscriptions)
-    with closing(RelationalEngine(database, namespaces=namespaces, plan=plan)) as engine:
+    with closing(RelationalEngine(database, namespaces=namespaces)) as engine:
         register(engine, references)
         with working(f"loading {len(file.subscriptions):,} subscriptions"):
             enter(engine, file, file.subscriptions)
         warn_of_never(file, namespaces)
-        click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all; plan {engine.plan.name}")
+        click.echo(f"{len(file.subscriptions):,} subscriptions added, {len(engine):,} in all")
 
 
 @rules.command("list")

@@ -15,6 +15,7 @@ import click
 
 from twigcast.cli.configuration import DEFAULT_CONFIG, config_argument
 from twigcast.cli.options import format_option
+from twigcast.cli.output import print_table
 from twigcast.config import StateSettings, outline
 from twigcast.units import format_time
 
@@ -25,6 +26,8 @@ Examples:
 \b
 Exit status: 0 the pipeline runs and no sink fails, 1 it does not run, 2 a sink or the store fails.
 """
+STREAMS = ("stream", "batch", "messages", "deliveries", "dead letters", "messages/s", "version", "subscriptions")
+SINKS = ("sink", "behind", "waiting", "held back", "failed", "dead letters", "state")
 STALE = 10.0
 """A run that has not written its status for so long has ended without a word, or hangs."""
 
@@ -76,8 +79,6 @@ def _is_alive(found: dict[str, Any]) -> bool:
 
 def show(found: dict[str, Any]) -> None:
     """Print a status for people."""
-    from rich.console import Console
-
     if "started" not in found:
         click.echo("it has not run yet")
         return
@@ -89,9 +90,8 @@ def show(found: dict[str, Any]) -> None:
         click.echo(f"the subscription {id!r} is paused: {reason}")
     if found.get("subscriptions") == 0:
         click.echo("no active subscriptions: messages reach nobody")
-    console = Console()
-    console.print(_streams(found))
-    console.print(_sinks(found))
+    print_table(STREAMS, _streams(found))
+    print_table(SINKS, _sinks(found))
     letters = found["dead_letters"]
     click.echo(f"{sum(one['count'] for one in letters):,} dead letters")
     for one in letters:
@@ -179,34 +179,25 @@ def _since(moment: float) -> str:
     return f"{max(0.0, time.time() - moment):,.0f} s"
 
 
-def _streams(found: dict[str, Any]) -> Any:
-    from rich.table import Table
-
-    table = Table("stream", "batch", "messages", "deliveries", "dead letters", "messages/s", "version", "subscriptions")
+def _streams(found: dict[str, Any]) -> Iterator[list[str]]:
     for name, of in found["streams"].items():
         if of is None:
-            table.add_row(name, *["-"] * 7)
+            yield [name, *["-"] * 7]
             continue
         total, rate = of["total"], of["counts"]["messages"] / max(of["seconds"], 1e-6)
         # A status of an earlier version counts "rejects".
         dead = total.get("dead_letters", total.get("rejects", 0))
         numbers = [f"{number:,.0f}" for number in (total["messages"], total["deliveries"], dead, rate)]
-        table.add_row(name, str(of["batch"]), *numbers, str(of["version"]), f"{of['subscriptions']:,}")
-    return table
+        yield [name, str(of["batch"]), *numbers, str(of["version"]), f"{of['subscriptions']:,}"]
 
 
-def _sinks(found: dict[str, Any]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("sink", "behind", "waiting", "held back", "failed", "dead letters", "state")
+def _sinks(found: dict[str, Any]) -> Iterator[list[str]]:
     for sink in found["sinks"]:
         dead = sum(one["count"] for one in found["dead_letters"] if one["sink"] == sink["sink"])
         failing = sink["failing_since"]
         state = "ok" if not failing else f"failing for {_since(failing)}: {sink['error']}"
         numbers = [f"{number:,}" for number in (sink["waiting"], sink["held"], sink.get("failed", 0), dead)]
-        table.add_row(sink["sink"], f"{sink['lag']:,} batches", *numbers, Text(state))
-    return table
+        yield [sink["sink"], f"{sink['lag']:,} batches", *numbers, state]
 
 
 def _with_iso_times(found: dict[str, Any]) -> dict[str, Any]:

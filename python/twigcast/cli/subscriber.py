@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from twigcast.cli.configuration import opened, store_option
 from twigcast.cli.options import format_option
 from twigcast.cli.output import show
-from twigcast.errors import OptionError
+from twigcast.common.files import read_text
 from twigcast.units import format_time
 
 
@@ -99,10 +98,11 @@ def _targets(
         targets["webhook"] = {"url": webhook}
     if secret_file is not None and secret_from is not None:
         raise click.UsageError("use one of --secret-file and --secret-from")
+    # From a file and not from an argument: arguments show in the list of processes and in the shell's history.
     if secret_file is not None or secret_from is not None:
         if webhook is None:
             raise click.UsageError("--secret-file and --secret-from go with --webhook")
-        targets["webhook"]["secret"] = _secret(secret_file) if secret_file else _reference(str(secret_from))
+        targets["webhook"]["secret"] = read_text(secret_file).strip() if secret_file else _reference(str(secret_from))
     if topic is not None:
         targets["kafka"] = {"topic": topic}
     return targets
@@ -114,15 +114,3 @@ def _reference(text: str) -> str:
     if not is_reference(text):
         raise click.UsageError("--secret-from takes env:NAME or file:PATH, not the secret itself")
     return absolute(text, Path.cwd())
-
-
-def _secret(file: str) -> str:
-    # From a file and not from an argument: arguments show in the list of processes and in the shell's history.
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise OptionError("unreadable", f"{file}: {error.strerror}") from error
-    try:
-        return content.decode().strip()
-    except UnicodeDecodeError:
-        raise OptionError("bad-encoding", f"{file}: the secret is not UTF-8") from None

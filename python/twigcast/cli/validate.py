@@ -33,7 +33,7 @@ def validate(ctx: click.Context, /, messages: tuple[str, ...], format: str, **li
     Nothing outside a message is opened: no DTD, no entity.
     """
     refuse_stdin_twice(*messages)
-    bounds = take_limits(limits).of_kernel()
+    bounds = take_limits(limits).as_dict()
     names = list(expand(messages))
     progress = Progress(len(names))
     bad = 0

@@ -14,9 +14,9 @@ REMOVED = {
     "share_plans": "twigcast.papers.Engine",
     "no_share_plans": "twigcast.papers.Engine",
     "strategy": "twigcast.papers.Broker",
-    "plan": "twigcast.relational.RelationalEngine",
-    "unroll": "twigcast.relational.RelationalEngine",
-    "buckets": "twigcast.relational.RelationalEngine",
+    "plan": "twigcast.papers.RelationalEngine",
+    "unroll": "twigcast.papers.RelationalEngine",
+    "buckets": "twigcast.papers.RelationalEngine",
 }
 """Options that were those of ``Engine``, ``Broker``, ``twigcast match`` or ``twigcast explain``, and who has them."""
 

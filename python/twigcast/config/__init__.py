@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from twigcast.common.files import read_text
 from twigcast.config.environment import Expansion, Key
 from twigcast.config.errors import ConfigError, problems_of
 from twigcast.config.models import (
@@ -134,14 +135,7 @@ def parse(
 
 
 def _read(path: Path) -> tuple[str, str, Path]:
-    try:
-        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-    except OSError as error:
-        hint = "-c FILE names the configuration; twigcast init writes one"
-        is_missing = isinstance(error, FileNotFoundError)
-        raise OptionError("unreadable", f"{path}: {error.strerror}", hint=hint if is_missing else None) from error
-    except UnicodeDecodeError as error:
-        raise OptionError("bad-encoding", f"{path}: byte {error.start + 1} is not UTF-8") from None
+    text = read_text(path, hint="-c FILE names the configuration; twigcast init writes one")
     return text, str(path), path.absolute().parent
 
 

@@ -260,7 +260,7 @@ class Default:
         self.kernel.configure(lateness, max_bytes)
         self.blocks = Blocks(engine, portable=portable)
         limits = limits or Limits()
-        self._limits = _kernel.Limits(limits.of_kernel())
+        self._limits = _kernel.Limits(limits.as_dict())
         self._most = limits.max_message_results
         self._warned = 0
 

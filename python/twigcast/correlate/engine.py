@@ -32,7 +32,6 @@ from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
 from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
 from twigcast.correlate.streams import check_streams
-from twigcast.engine.columns import error_of
 from twigcast.engine.failures import MAX_TEXT, Failure
 from twigcast.engine.shares import Result
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
@@ -307,10 +306,10 @@ class Correlations:
                     made = Results(id + row, self.limits)
                     made.add(results_of(found, names), cuts, self._ids, self._of)
                     outcome = Outcome(made.finish(), [], False, made.failures)
-                refused = None if refusal is None else error_of(refusal)
+                refused = None if refusal is None else MessageError.of_kernel(refusal)
                 rows.append((row, numbers, results, exceeded, outcome, refused))
             self._warn()
-        return taken, rows, None if error is None else error_of(error)
+        return taken, rows, None if error is None else MessageError.of_kernel(error)
 
     def _joined(
         self, found: Sequence[_kernel.Joined], messages: Sequence[MessageId], payloads: Sequence[bytes]

@@ -1,7 +1,11 @@
-"""A circuit breaker: a target that fails again and again is left alone for a while, then tried with one call."""
+"""Pauses after failures.
+
+A circuit breaker: a target that fails again and again is left alone for a while, then tried with one call.
+"""
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 
@@ -31,9 +35,17 @@ class Breaker:
             self.until = now + self.pause
 
     def wait(self, until: float) -> None:
-        """The target itself has asked for a pause."""
+        """Pause until then, as the target has asked."""
         self.until = max(self.until, until)
 
     @property
     def open(self) -> bool:
         return self.count >= self.failures
+
+
+def retry_pause(attempts: int, first: float, most: float) -> float:
+    """Return the seconds to wait after so many failures in a row: twice as long each time, up to ``most``.
+
+    What failed together does not come back together: up to half of it is taken off by chance.
+    """
+    return min(most, first * 2.0 ** min(attempts - 1, 30)) * random.uniform(0.5, 1.0)

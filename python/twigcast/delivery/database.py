@@ -13,9 +13,6 @@ from twigcast.common.private_files import FOLDER_MODE, make_private_file
 from twigcast.delivery.files import make_folder, read_identity
 from twigcast.errors import StateDamaged, TwigcastError
 
-MAX_BLOB = 900_000_000
-"""Bytes of one value; SQLite's own limit is 1,000,000,000 for a whole row."""
-
 _WAIT = 30.0
 
 
@@ -110,11 +107,11 @@ class Database:
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
-    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
-        """The first column of the first row, None if there is none."""
+    def value(self, query: str, values: Sequence[Any] = (), default: Any = None) -> Any:
+        """Return the first column of the first row, or ``default`` if there is no row."""
         with self._lock:
             row = self._connection.execute(query, values).fetchone()
-        return None if row is None else row[0]
+        return default if row is None else row[0]
 
     def close(self) -> None:
         with self._lock:

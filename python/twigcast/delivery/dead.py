@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -48,10 +48,6 @@ LARGE = 64 << 20
 """From so many bytes on an original is a file of its own beside the database."""
 
 Kind = Literal["message", "delivery", "subscription"]
-_SHOWN = (
-    "id, kind, stream, message, time, headers, reason, text, line, column, offset,"
-    " sink, delivery, subscription, subscriber, attempts, created, redriven, first_message"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +77,9 @@ class Letter:
     """Of a subscription: the first message that it failed on."""
 
 
+_SHOWN = ", ".join(field.name for field in fields(Letter))
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
     """Why dead letters were made, and where: what they are counted by."""
@@ -100,16 +99,14 @@ class DeadLetters:
         """Dead letters that this process has made, whatever has become of them since."""
 
     def cursor(self, stream: str) -> int:
-        """The last batch of a stream whose refused messages are here."""
-        found = self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,))
-        return -1 if found is None else int(found)
+        """Return the last batch of a stream whose refused messages are here."""
+        return int(self.database.value("SELECT batch FROM cursors WHERE stream = ?", (stream,), -1))
 
     def take(self, batch: LogBatch, rule: PauseRule | None = None) -> None:
         """Take the dead letters of a batch, once: messages, and failures of subscriptions."""
         made: Counter[Cause] = Counter()
         with self.database.transaction() as db:
-            row = db.execute("SELECT batch FROM cursors WHERE stream = ?", (batch.stream,)).fetchone()
-            if row is not None and row[0] >= batch.batch:
+            if self.cursor(batch.stream) >= batch.batch:
                 return
             for number, letter in enumerate(_refused(batch)):
                 self._insert(db, {**letter, "key": f"message/{batch.stream}/{batch.batch}/{number}"}, made)
@@ -155,7 +152,7 @@ class DeadLetters:
         redriven: bool = False,
         limit: int = -1,
     ) -> list[Letter]:
-        """The newest first."""
+        """Return letters, the newest first."""
         wanted = {"stream": stream, "sink": sink, "reason": reason, "kind": kind}
         given = {name: value for name, value in wanted.items() if value is not None}
         tests = [f"{name} = ?" for name in given] + ([] if redriven else ["redriven IS NULL"])
@@ -172,7 +169,7 @@ class DeadLetters:
         return _letter(rows[0])
 
     def original(self, id: int) -> bytes | None:
-        """The bytes of the message or of what was to be delivered; None where they were never read."""
+        """Return the bytes of the message or of what was to be delivered; None where they were never read."""
         row = self.database.rows("SELECT original, file FROM letters WHERE id = ?", (id,))[0]
         if row["file"] is not None:
             return self._read_large(str(row["file"]))

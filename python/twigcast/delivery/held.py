@@ -26,11 +26,11 @@ STREAM = "_held"
 RELEASE_BYTES = 32 << 20
 """Bytes of a release, roughly; what is due beyond goes with the next one."""
 DIGEST_BYTES = 16 << 20
-_LIMITS = READ_BEFORE.of_kernel()
+_LIMITS = READ_BEFORE.as_dict()
 
 
 def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | None:
-    """The number of the release to deliver now: one that was not finished, or a new one; None if nothing is due."""
+    """Return the number of the release to deliver now: an unfinished one, or a new one; None if nothing is due."""
     with outbox.database.transaction() as db:
         query = "SELECT min(release) FROM held WHERE sink = ? AND release IS NOT NULL"
         unfinished = db.execute(query, (sink,)).fetchone()[0]
@@ -63,7 +63,7 @@ def release(outbox: Outbox, sink: str, digest_count: int, now: float) -> int | N
 
 
 def batch_of(outbox: Outbox, sink: str, number: int, digest_count: int) -> Batch:
-    """A release as what sinks take."""
+    """Return a release as a batch, which sinks take."""
     query = "SELECT released FROM held WHERE sink = ? AND release = ?"
     released = outbox.database.value(query, (sink, number)) or time.time()
 
@@ -80,7 +80,7 @@ def batch_of(outbox: Outbox, sink: str, number: int, digest_count: int) -> Batch
 
 
 def _digests(waiting: list[Waiting], most: int) -> Iterator[Waiting]:
-    """The deliveries of one subscription as messages of bounded size and count."""
+    """Yield the deliveries of one subscription as messages of bounded size and count."""
     start, size = 0, 0
     for place, single in enumerate(waiting):
         if place > start and (place - start >= most or size + len(single.content) > DIGEST_BYTES):
@@ -122,7 +122,7 @@ def _entry(single: Waiting) -> bytes:
 
 
 def _embedded(content: bytes) -> bytes:
-    """What can stand inside of an element for a message: no declaration, no document type, UTF-8."""
+    """Return a message as it can stand in an element: no declaration, no document type, UTF-8."""
     root, _ = _kernel.elements(content, [0], _LIMITS)
     if root and root[0] is not None:
         return root[0]

@@ -50,7 +50,7 @@ class Call:
         self._cut = False
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Raises OSError, http.client.HTTPException or ForbiddenAddress."""
+        """Make the call. Raises OSError, http.client.HTTPException or ForbiddenAddress."""
         fresh = self._connection is None
         try:
             return self._post(url, headers, body)
@@ -100,7 +100,7 @@ class Call:
 
 
 def origin(url: str) -> tuple[str, str]:
-    """What a connection is to."""
+    """Return the scheme and the host of a URL: what a connection is to."""
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
 

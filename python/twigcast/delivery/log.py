@@ -85,7 +85,7 @@ class Piece:
         return self.deliveries.column("row")
 
     def of_message(self, name: str) -> pa.Array:
-        """A column of the messages, one value per delivery."""
+        """Return a column of the messages, one value per delivery."""
         return self.messages.column(name).take(self.rows)
 
     def filter(self, mask: pa.Array) -> Piece:
@@ -135,7 +135,7 @@ class LogBatch:
                         first += len(rows)
 
     def deliveries(self) -> Iterator[pa.RecordBatch]:
-        """The deliveries joined with their messages. Bodies are repeated: for small batches, tests and tools."""
+        """Yield the deliveries joined with their messages. Bodies are repeated: for small batches, tests and tools."""
         for piece in self.pieces():
             names = [name for name in piece.messages.schema.names if name not in piece.deliveries.schema.names]
             columns = [piece.of_message(name) for name in names]
@@ -235,7 +235,7 @@ class Log:
         return counts
 
     def committed(self, batch: int) -> Counts | None:
-        """What a batch counts if it exists or has existed: it must not be written again."""
+        """Return what a batch counts if it exists or has existed: it must not be written again."""
         try:
             return Counts(**read_record(self._ledger(batch))["counts"])
         except FileNotFoundError:
@@ -263,7 +263,7 @@ class Log:
             return {"batch": -1}
 
     def batches(self, after: int = -1) -> Iterator[LogBatch]:
-        """The committed batches with higher numbers, in order, but for the forgotten ones."""
+        """Yield the committed batches with higher numbers, in order, but for the forgotten ones."""
         after = max(after, self.forgotten)
         for number in sorted(number for number in self._numbers(_LEDGER) if number > after):
             try:
@@ -355,6 +355,6 @@ class Log:
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as one record batch."""
+    """Return a table as one record batch."""
     batches: Sequence[pa.RecordBatch] = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -64,9 +64,8 @@ class Outbox:
     # -- cursors ------------------------------------------------------------------------------------------------------
 
     def cursor(self, sink: str, stream: str) -> int:
-        """The last batch that a sink has taken, -1 if none."""
-        found = self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream))
-        return -1 if found is None else int(found)
+        """Return the last batch that a sink has taken, -1 if none."""
+        return int(self.database.value("SELECT batch FROM cursors WHERE sink = ? AND stream = ?", (sink, stream), -1))
 
     def cursors(self, stream: str) -> dict[str, int]:
         """Return the last batch of a stream that each sink has taken, also sinks that are no longer configured.
@@ -203,7 +202,7 @@ class Outbox:
         )
 
     def put_back(self, sink: str, waiting: Waiting) -> None:
-        """A single delivery for a sink, due at once."""
+        """Hold a single delivery for a sink, due at once."""
         with self.database.transaction() as db:
             body = db.execute("INSERT INTO bodies (content) VALUES (?)", (waiting.content,)).lastrowid
             values = (
@@ -232,7 +231,7 @@ class Outbox:
         return None if found is None else float(found)
 
     def of_release(self, sink: str, release: int) -> list[tuple[Waiting, bool]]:
-        """The deliveries of a release, and of each whether it goes by itself."""
+        """Return the deliveries of a release, and for each whether it goes by itself."""
         rows = self.database.rows(
             "SELECT held.*, content FROM held JOIN bodies ON bodies.id = body"
             " WHERE sink = ? AND release = ? ORDER BY subscription, held.id",

@@ -14,11 +14,12 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from twigcast.delivery.files import make_folder, read_record, sync_folder, write_record
-from twigcast.delivery.sinks.base import SinkDamaged
+from twigcast.delivery.sinks.base import Batch, Sink, SinkDamaged, cannot_write
 from twigcast.errors import StateDamaged
 
 _NUMBER, _OLD_NUMBER = ".batch", "batch"
@@ -131,6 +132,30 @@ class Publication:
             sync_folder(Path(folder))
         if failed:
             raise next(iter(failed.values()))
+
+
+class FileSink(Sink):
+    """A sink that publishes files below a folder, those of a batch together."""
+
+    def __init__(self, name: str, path: Path, state: str) -> None:
+        super().__init__(name)
+        self.publication = Publication(path, name, state)
+        self._state = state
+
+    def deliver(self, batch: Batch) -> None:
+        """Publish the files of a batch."""
+        try:
+            self.publication.publish(batch.stream, batch.batch, lambda folder: self.write(batch, folder))
+        except OSError as error:
+            raise cannot_write(self.publication.root, error) from error
+
+    @abstractmethod
+    def write(self, batch: Batch, folder: Path) -> None:
+        """Write the files of a batch below a folder that is empty."""
+
+    def name_of(self, batch: Batch) -> str:
+        """Return a name that no other batch has, of this or another pipeline."""
+        return f"{batch.stream}-{batch.batch:08d}-{self._state}"
 
 
 def _number_file(ready: Path) -> Path | None:

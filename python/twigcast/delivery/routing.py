@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 
@@ -57,24 +56,17 @@ class Routing:
 
     def _fitting(self, subscriber: str | None, subscription: str) -> frozenset[str]:
         special = [rule for rule in self._rules if not rule.default and rule.fits(subscriber, subscription)]
-        return frozenset(sink for rule in special or self._defaults for sink in rule.sinks)
-
-    @property
-    def _defaults(self) -> list[_Rule]:
-        return [rule for rule in self._rules if rule.default]
+        defaults = (rule for rule in self._rules if rule.default)
+        return frozenset(sink for rule in special or defaults for sink in rule.sinks)
 
 
-@dataclass(slots=True)
 class _Rule:
-    route: Route
-    sinks: list[str] = field(init=False)
-    subscribers: re.Pattern[str] | None = field(init=False)
-    subscriptions: re.Pattern[str] | None = field(init=False)
+    """A route with its patterns compiled."""
 
-    def __post_init__(self) -> None:
-        self.sinks = self.route.sinks
-        self.subscribers = _any(self.route.subscribers)
-        self.subscriptions = _any(self.route.subscriptions)
+    def __init__(self, route: Route) -> None:
+        self.sinks = route.sinks
+        self.subscribers = _any(route.subscribers)
+        self.subscriptions = _any(route.subscriptions)
 
     @property
     def default(self) -> bool:

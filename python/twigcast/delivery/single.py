@@ -29,7 +29,7 @@ class Waiting:
 
 
 def singles(piece: Piece, attempts: int = 0) -> Iterator[Waiting]:
-    """The deliveries of a piece one by one."""
+    """Yield the deliveries of a piece one by one."""
     payloads = piece.deliveries.column("payload")
     times, bodies = piece.messages.column("time"), piece.messages.column("xml")
     of_message = [piece.messages.column(name) for name in ("stream", "message", "headers")]
@@ -46,26 +46,18 @@ def singles(piece: Piece, attempts: int = 0) -> Iterator[Waiting]:
 
 def piece_of(waiting: list[Waiting]) -> Piece:
     """Single deliveries as the rows that sinks take."""
-    messages = pa.RecordBatch.from_pydict(
+    messages = [
         {
-            "message": [single.message for single in waiting],
-            "stream": [single.stream for single in waiting],
-            "time": [single.time for single in waiting],
-            "headers": [list(single.headers.items()) for single in waiting],
-            "xml": [single.content for single in waiting],
-        },
-        schema=MESSAGES,
-    )
-    nothing = [None] * len(waiting)
-    deliveries = pa.RecordBatch.from_pydict(
-        {
-            "delivery": [single.delivery for single in waiting],
-            "row": list(range(len(waiting))),
-            "subscription": [single.subscription for single in waiting],
-            "subscriber": [single.subscriber for single in waiting],
-            "payload": nothing,
-            "max_delay": nothing,
-        },
-        schema=DELIVERIES,
-    )
-    return Piece(messages, deliveries)
+            "message": single.message,
+            "stream": single.stream,
+            "time": single.time,
+            "headers": list(single.headers.items()),
+            "xml": single.content,
+        }
+        for single in waiting
+    ]
+    deliveries = [
+        {"delivery": s.delivery, "row": row, "subscription": s.subscription, "subscriber": s.subscriber}
+        for row, s in enumerate(waiting)
+    ]
+    return Piece(pa.RecordBatch.from_pylist(messages, MESSAGES), pa.RecordBatch.from_pylist(deliveries, DELIVERIES))

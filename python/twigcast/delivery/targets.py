@@ -33,7 +33,7 @@ class Targets:
         self._lock = threading.Lock()
 
     def of(self, subscriber: str | None, kind: str) -> Mapping[str, str] | None:
-        """The target that a subscriber has for a kind of sink; None if it has none, or is not known."""
+        """Return the target that a subscriber has for a kind of sink; None if it has none, or is not known."""
         if subscriber is None or self._subscribers is None:
             return None
         now = time.monotonic()

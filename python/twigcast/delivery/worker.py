@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from twigcast.config import AnySink
 from twigcast.delivery import held, streaks
+from twigcast.delivery.breaker import retry_pause
 from twigcast.delivery.dead import DeadLetters
 from twigcast.delivery.log import Log, LogBatch, Piece
 from twigcast.delivery.outbox import Outbox
@@ -70,7 +70,7 @@ class Worker(ABC):
 
     @abstractmethod
     def recall(self, stream: str) -> int:
-        """The last batch that was taken by this or an earlier run."""
+        """Return the last batch that was taken by this or an earlier run."""
 
     @abstractmethod
     def take(self, batch: LogBatch) -> None:
@@ -127,8 +127,7 @@ class Worker(ABC):
             self.outbox.failing(self.name, words(error), self._since, self._attempts)
         except Exception:  # the outbox may be on the same full disk
             logger.exception("the outbox is failing")
-        pause = min(self._max_backoff, self._backoff * 2.0 ** min(self._attempts - 1, 30))
-        self._stopping.wait(pause * random.uniform(0.5, 1.0))
+        self._stopping.wait(retry_pause(self._attempts, self._backoff, self._max_backoff))
 
     def _recovered(self) -> None:
         if self._since is not None:
@@ -234,7 +233,7 @@ class SinkWorker(Worker):
         return self._counted[2]
 
     def _chosen(self, batch: LogBatch, delayed: bool | None) -> Iterator[Piece]:
-        """The deliveries for this sink: those at once, the delayed ones, or (None) all."""
+        """Yield the deliveries for this sink: those at once, the delayed ones, or (None) all."""
         for piece in batch.pieces():
             mask = self._routing.mask(self.name, piece.deliveries)
             if delayed is not None and batch.has_delayed:

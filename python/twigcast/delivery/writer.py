@@ -64,6 +64,7 @@ FAILURES = pa.schema(
 )
 """Failures of subscriptions: a row for each subscription and reason, however many messages it failed on. The text is
 that of the last failure."""
+SCHEMAS = dict(zip(KINDS, (MESSAGES, DELIVERIES, DEAD, FAILURES), strict=True))
 REPORT = pa.schema(
     [
         *((name, pa.int64()) for name in (field.name for field in fields(Counts))),
@@ -91,7 +92,7 @@ class LogWriter:
     stream: str
 
     def part(self) -> LogPart:
-        """The part of one task attempt: ``with writer.part() as part: …``, then ``part.report``."""
+        """Return the part of one task attempt: ``with writer.part() as part: …``, then ``part.report``."""
         return LogPart(Path(self.staging), self.stream)
 
 
@@ -104,16 +105,13 @@ class LogPart:
         # The name is the attempt's own: a task that Spark runs again, or a worker that outlives its driver for a
         # moment, cannot touch what another one wrote.
         attempt = uuid.uuid4().hex
-        self._messages = _Part(staging / f"{attempt}.messages.parquet", MESSAGES)
-        self._deliveries = _Part(staging / f"{attempt}.deliveries.parquet", DELIVERIES)
-        self._dead = _Part(staging / f"{attempt}.dead.parquet", DEAD)
-        self._failures = _Part(staging / f"{attempt}.failures.parquet", FAILURES)
+        self._parts = {kind: _Part(staging / f"{attempt}.{kind}.parquet", schema) for kind, schema in SCHEMAS.items()}
         self._failed = Tally()
         self._held: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._held_bytes = self._held_rows = self._held_messages = 0
 
     def write(self, messages: pa.RecordBatch, deliveries: pa.RecordBatch) -> None:
-        """Some messages that were matched, and their deliveries.
+        """Write some messages that were matched, and their deliveries.
 
         ``messages``: ``message`` (string), ``xml``, and where known ``time`` and ``headers``. All of them count, and
         those with a delivery are kept. ``deliveries``: ``row`` (in ``messages``), ``subscription``, and where they
@@ -148,7 +146,7 @@ class LogPart:
             self.counts.rejects += len(dead)
             rows = self._conform(dead, DEAD)
             self.counts.bytes += pc.sum(pc.binary_length(rows.column("original"))).as_py() or 0
-            self._dead.write([rows])
+            self._parts["dead"].write([rows])
 
     def fail(self, failures: pa.RecordBatch) -> None:
         """Count failures of subscriptions: ``subscription``, ``subscriber``, ``reason``, ``text``, ``message`` and
@@ -162,15 +160,6 @@ class LogPart:
         """One row of ``REPORT``."""
         names = {f"{kind}_file": part.name for kind, part in self._parts.items()}
         return {**asdict(self.counts), **names}
-
-    @property
-    def _parts(self) -> dict[str, _Part]:
-        return {
-            "messages": self._messages,
-            "deliveries": self._deliveries,
-            "dead": self._dead,
-            "failures": self._failures,
-        }
 
     def _conform(
         self, batch: pa.RecordBatch, schema: pa.Schema, given: dict[str, pa.Array] | None = None
@@ -200,8 +189,8 @@ class LogPart:
 
     def _flush(self) -> None:
         if self._held:
-            self._messages.write([messages for messages, _ in self._held])
-            self._deliveries.write([deliveries for _, deliveries in self._held])
+            self._parts["messages"].write([messages for messages, _ in self._held])
+            self._parts["deliveries"].write([deliveries for _, deliveries in self._held])
             self._held = []
             self._held_bytes = self._held_rows = self._held_messages = 0
 
@@ -213,7 +202,7 @@ class LogPart:
             if kind is None:
                 self._flush()
                 if self._failed:
-                    self._failures.write([pa.RecordBatch.from_pylist(self._failed.rows, schema=FAILURES)])
+                    self._parts["failures"].write([pa.RecordBatch.from_pylist(self._failed.rows, schema=FAILURES)])
         finally:
             for part in self._parts.values():
                 part.close(durable=kind is None)

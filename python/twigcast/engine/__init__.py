@@ -4,8 +4,10 @@ Start with ``engine.py``. ``files.py`` reads files of subscriptions; ``snapshot.
 compiled.
 """
 
-from twigcast.engine.engine import DIALECTS, Alike, Engine, Order, Processed, TextPath
+from twigcast.engine.compiler import TextPath
+from twigcast.engine.engine import Alike, Engine, Order, Processed
 from twigcast.engine.failures import Failure
+from twigcast.lang.xpath import DIALECTS
 from twigcast.subscription import Subscription, SubscriptionId
 
 __all__ = [

@@ -1,12 +1,18 @@
-"""The columns of a batch: messages that come in, and errors that go out with their matches."""
+"""The columns of a batch: messages that come in; matches, errors and failures that go out."""
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from twigcast import _kernel
+from twigcast import rows as row_types
 from twigcast.common.arrow import pa, pc
+from twigcast.engine.failures import FailedRows, failures_column
+from twigcast.engine.results import RESULT_FIELDS
+from twigcast.engine.shares import Result, within_budget
 from twigcast.errors import MessageError, OptionError
+from twigcast.limits import Limits
 from twigcast.rows import row_of_error
 
 Rejected = dict[int, MessageError]
@@ -46,12 +52,7 @@ def columns_of(batch: Any) -> tuple[pa.Array, pa.Array]:
 
 def raise_if(error: _kernel.Error | None) -> None:
     if error is not None:
-        raise error_of(error)
-
-
-def error_of(error: _kernel.Error) -> MessageError:
-    code, text, line, column, offset = error
-    return MessageError(code, text, line=line, column=column, offset=offset)
+        raise MessageError.of_kernel(error)
 
 
 def reject(column: pa.StructArray, rejected: Rejected) -> pa.StructArray:
@@ -80,3 +81,61 @@ def offsets_of(lengths: pa.Array) -> pa.Array:
     """Return the offsets of lists of these lengths."""
     ends: Any = pc.cumulative_sum(lengths).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])
+
+
+# -- answers
+
+
+def as_matches(lists: pa.ListArray) -> pa.ListArray:
+    """Return lists of structs with some fields of ``MATCH``, ``reason`` among them, as lists with all of them."""
+    values = lists.flatten()
+    have = {field.name: values.field(field.name) for field in values.type}
+    fill = {"complete": have["reason"].is_null()}
+    columns = [have.get(f.name, fill.get(f.name)) for f in row_types.MATCH]
+    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, row_types.MATCH, strict=True)]
+    offsets = lists.offsets
+    if len(offsets) and offsets[0].as_py():
+        offsets = pc.subtract(offsets, offsets[0])
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(row_types.MATCH)))
+
+
+def match_of(number: int, result: Result) -> dict[str, object]:
+    """Return a row of ``MATCH``."""
+    return {"subscription": number, **dict(zip(RESULT_FIELDS, result, strict=True))}
+
+
+def exceeds(matches: pa.Array, results: int, size: int) -> bool:
+    """Return whether an array of ``MATCH`` has more results, or more bytes of them, than that."""
+    fragments, payload = matches.field("fragments").flatten(), matches.field("payload")
+    count = len(matches.field("nodes").flatten()) + len(fragments) + len(payload) - payload.null_count
+    if count > results:
+        return True
+    total = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in (fragments, payload))
+    return bool(total > size)
+
+
+def cut_lists(lists: pa.ListArray, limits: Limits) -> pa.ListArray:
+    """Return lists of ``MATCH`` in which each message keeps to its budget over all kinds of subscriptions."""
+    most = limits.max_message_results, limits.max_message_result_bytes
+    if not exceeds(lists.flatten(), *most):
+        return lists
+    rows: list[pa.Array] = []
+    for at in range(len(lists)):
+        row = lists[at].values
+        if exceeds(row, *most):
+            results = [(one["subscription"], tuple(one[name] for name in RESULT_FIELDS)) for one in row.to_pylist()]
+            cut = within_budget(results, limits)
+            row = pa.array([match_of(number, result) for number, result in cut], row_types.MATCH)
+        rows.append(row)
+    offsets = accumulate(map(len, rows), initial=0)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(rows))
+
+
+def results_of(
+    ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRows, more: dict[str, pa.Array]
+) -> pa.RecordBatch:
+    """Return what is answered to a batch."""
+    # A message that cannot be read fails no subscription.
+    failed = {row: of_row for row, of_row in failed.items() if not error[row].is_valid}
+    columns = {"id": ids, "matches": matches, "error": error, "failures": failures_column(len(ids), failed), **more}
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

@@ -5,56 +5,42 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from twigcast import _kernel
-from twigcast import rows as row_types
 from twigcast.common.arrow import pa, pc
 from twigcast.common.forking import refuse_if_forked_in_use
 from twigcast.common.removed import refuse_removed
-from twigcast.engine.columns import Rejected, columns_of, error_of, message_of, raise_if, reject
-from twigcast.engine.delta import History
-from twigcast.engine.failures import Failed, FailedRows, exceeded_rows, failures_column
-from twigcast.engine.failures import Failure as Failure
-from twigcast.engine.ids import Ids, are_ids
-from twigcast.engine.results import (
-    NOTHING,
-    RESULT_FIELDS,
-    Selected,
+from twigcast.engine.columns import (
+    Rejected,
     as_matches,
-    check_deliver_empty,
-    check_result,
-    check_selects,
-    exceeds,
-    match_of,
+    columns_of,
+    cut_lists,
+    message_of,
+    raise_if,
+    reject,
+    results_of,
 )
+from twigcast.engine.compiler import Compiler, TextPath, is_transform_of, parse_transform_of, undecided
+from twigcast.engine.delta import History
+from twigcast.engine.failures import Failed, FailedRows, Failure, exceeded_rows
+from twigcast.engine.ids import Ids, are_ids
+from twigcast.engine.results import NOTHING, Selected
 from twigcast.engine.shares import Result, within_budget
-from twigcast.errors import MessageError, OptionError, QueryError, Span
-from twigcast.ir.pattern import LinearPath, Reason, Residual
-from twigcast.lang import ast
-from twigcast.lang.context import at_document as from_document
-from twigcast.lang.flwr import is_transform, parse_transform
-from twigcast.lang.kinds import check_dialect_of
+from twigcast.errors import MessageError, OptionError
+from twigcast.ir.pattern import LinearPath
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.program import encode as encode_query
-from twigcast.lang.structural import compiler_for
-from twigcast.lang.xpath import DIALECTS as DIALECTS
-from twigcast.lang.xpath import check_dialect, parse
 from twigcast.limits import ON_INVALID, Limits
-from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.linear import ValuePath
-from twigcast.plan.planner import Plan
 from twigcast.register import Register
-from twigcast.shape import Scope, Shapes, Template, scope_of
-from twigcast.subscription import Subscription as Subscription
-from twigcast.subscription import SubscriptionId as SubscriptionId
-from twigcast.subscription import check_query, is_id, subscriptions_of
+from twigcast.shape import Shapes, Template
+from twigcast.subscription import Subscription, SubscriptionId, is_id, subscriptions_of
 
 if TYPE_CHECKING:  # only those who transform or validate pay for importing these
     from twigcast.ir.transform import Transform
@@ -70,24 +56,6 @@ Alike = tuple[Template, Sequence[SubscriptionId], Sequence[str]]
 """Filters of one shape without results: their ids, and all literals of the first, of the second, and so on."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextPath:
-    """A path to a text in messages, such as their time: that of the first node which it selects."""
-
-    query: str
-    namespaces: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def expression(self) -> ast.Expr:
-        """The path from the document. Raises QueryError if it is none."""
-        check_query(self.query)
-        expression = from_document(parse(self.query, dict(self.namespaces), None))
-        if ast.type_of(expression) != ast.NODE_SET:
-            span = Span(0, len(self.query))
-            raise QueryError("not-a-node-set", "the query selects no node", source=self.query, span=span)
-        return expression
-
-
 class Processed(NamedTuple):
     """What ``Engine.process`` finds: subscriptions, results by place, what correlations see, and a text."""
 
@@ -96,9 +64,6 @@ class Processed(NamedTuple):
     witness: _kernel.Witness | None
     text: bytes | None
 
-
-# Steps of a transform's path.
-MAX_STEPS = 1000
 
 # Removals after which the engine is compacted; more if it has more subscriptions.
 COMPACT_AFTER = 10_000
@@ -149,12 +114,10 @@ class Engine:
             self._gate = Gate([self.schema]) if self.schema is not None and on_invalid == "reject" else None
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = _kernel.Limits(self.limits.of_kernel())
+        self._limits = _kernel.Limits(self.limits.as_dict())
         self._cache = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
         self.kernel = self._make_kernel()
-        self._scope = scope_of(self.namespaces, None)
-        self._compiler = compiler_for(self.namespaces, None)
-        self._shapes = self._make_shapes()
+        self._compiler = Compiler(self.namespaces, self._make_shapes())
         self._register = Register(self.kernel)
         # numbers of subscriptions that ask for nodes or fragments
         self._wanting: set[int] = set()
@@ -283,10 +246,10 @@ class Engine:
             transforms, wanting = [], []
             try:
                 for i, s in enumerate(subscriptions):
-                    if self._is_transform(s):
+                    if is_transform_of(s):
                         transforms.append((i, self._transform(s)))
                         continue
-                    template, literals = self._split(s)
+                    template, literals = self._compiler.split(s)
                     try:
                         register.queue(i, template, literals, s.result)
                     except NotEncodable:
@@ -309,20 +272,8 @@ class Engine:
             else:
                 self._history.added(subscriptions)
 
-    def _is_transform(self, s: Subscription) -> bool:
-        query = s.query
-        check_query(query)
-        return query[:1] != "/" and is_transform(query)
-
     def _transform(self, s: Subscription) -> Encoded:
-        check_result(s.result)
-        if s.result != "match":
-            hint = 'leave "result" out: a transform always gives the message it makes'
-            raise OptionError("bad-result", f"a transform has no {s.result}", hint=hint)
-        check_dialect_of(s.query, s.dialect)
-        check_deliver_empty(s.deliver_empty, is_transform=True)
-        namespaces = {**self.namespaces, **(s.namespaces or {})} if s.namespaces else self.namespaces
-        return self._templates.prepare(s.query, scope_of(namespaces, s.default_namespace))
+        return self._templates.prepare(s.query, self._compiler.scope_of_transform(s))
 
     @cached_property
     def _templates(self) -> Templates[Transform, Encoded]:
@@ -354,9 +305,9 @@ class Engine:
     def learn(self, s: Subscription, constants: set[int]) -> Template | None:
         """Return the shape of a filter, for ``add_many``; None if some of these literals are more than constants."""
         with self._lock:
-            template = self._split(s)[0]
+            template = self._compiler.split(s)[0]
             if not template.kept:  # a shape is learnt the second time that it is seen
-                template = self._split(s)[0]
+                template = self._compiler.split(s)[0]
             if template.plan.residual is not None or template.slots is None:
                 return None
             if not constants <= {i for i, _ in template.slots}:
@@ -371,33 +322,11 @@ class Engine:
         """Raise what ``add`` would raise for its query. Return the shape and the literals of a filter."""
         if not isinstance(s, Subscription):
             subscriptions_of([s])
-        if self._is_transform(s):
+        if is_transform_of(s):
             self._transform(s)
             return None
-        template, literals = self._split(s)
+        template, literals = self._compiler.split(s)
         self._register.query(template, literals)
-        return template, literals
-
-    def _split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
-        if s.deliver_empty is not False:
-            check_deliver_empty(s.deliver_empty, is_transform=False)
-        if s.dialect != "w3c":
-            check_dialect(s.dialect)
-        if s.result != "match":
-            check_result(s.result)
-        if not s.namespaces and not s.default_namespace and s.dialect == "w3c":
-            scope, compiler = self._scope, self._compiler
-        else:
-            check_namespaces(s.namespaces, s.default_namespace)
-            namespaces = {**self.namespaces, **(s.namespaces or {})}
-            scope = scope_of(namespaces, s.default_namespace, s.dialect)
-            compiler = compiler_for(namespaces, s.default_namespace)
-        path = None if "[" in s.query else compiler.fast(s.query)
-        if path is not None and s.result == "match":
-            return Template(Plan((ValuePath(path.steps),), None, ())), ()
-        template, literals = self._shapes.split(s.query, scope)
-        if s.result != "match":
-            check_selects(s.query, s.result, template.plan)
         return template, literals
 
     def _check_ids(self, ids: list[SubscriptionId]) -> None:
@@ -490,7 +419,7 @@ class Engine:
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
         if error is not None:
-            raise error_of(error)
+            raise MessageError.of_kernel(error)
         if self._gate is not None:
             self._validate(xml)
         failed: list[Failed] = []
@@ -569,9 +498,9 @@ class Engine:
         Subscriptions that could not be evaluated are appended to ``failed``."""
         # A piece ends after what must not be cut, so it may have more than that may have.
         limits = replace(self.limits, max_bytes=min(4 * self.limits.max_bytes, 2**32 - 1))
-        numbers, exceeded, error = units.match_one(xml, free, limits.of_kernel())
+        numbers, exceeded, error = units.match_one(xml, free, limits.as_dict())
         if error is not None:
-            return [], error_of(error)
+            return [], MessageError.of_kernel(error)
         failed += [Failed.exceeded(number, what, limits) for number, what in exceeded]
         return numbers, None
 
@@ -648,28 +577,12 @@ class Engine:
             failed = exceeded_rows(exceeded, self.limits)
             matches = self._add_planned_rows(own, matches, error, failed)
             if select and self._transforming:
-                matches = self._cut_lists(matches)
+                matches = cut_lists(matches, self.limits)
             more = {name: answer.field(name) for name in ("text", "witness") if answer.type.get_field_index(name) >= 0}
-            yield _results(ids.slice(start, end - start), matches, error, failed, more)
+            yield results_of(ids.slice(start, end - start), matches, error, failed, more)
             start = end
             if start >= len(xml):
                 return
-
-    def _cut_lists(self, lists: pa.ListArray) -> pa.ListArray:
-        """Return lists of ``MATCH`` in which each message keeps to its budget over all kinds of subscriptions."""
-        most = self.limits.max_message_results, self.limits.max_message_result_bytes
-        if not exceeds(lists.flatten(), *most):
-            return lists
-        rows: list[pa.Array] = []
-        for at in range(len(lists)):
-            row = lists[at].values
-            if exceeds(row, *most):
-                results = [(one["subscription"], tuple(one[name] for name in RESULT_FIELDS)) for one in row.to_pylist()]
-                cut = within_budget(results, self.limits)
-                row = pa.array([match_of(number, result) for number, result in cut], row_types.MATCH)
-            rows.append(row)
-        offsets = accumulate(map(len, rows), initial=0)
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(rows))
 
     def sharers(self, path: LinearPath) -> int:
         """How many subscriptions have this path and nothing else."""
@@ -730,7 +643,7 @@ class Engine:
         """Go on with the kernel of a copy, which numbers its subscriptions as this one does."""
         for enter in self._attached:
             enter(copy.kernel)
-        self.kernel, self._register, self._shapes = copy.kernel, copy._register, copy._shapes
+        self.kernel, self._register, self._compiler = copy.kernel, copy._register, copy._compiler
         self.__dict__.pop("_templates", None)
 
     def save_delta(self, path: str | Path, since_version: int) -> None:
@@ -744,38 +657,3 @@ class Engine:
         from twigcast.engine import delta
 
         delta.apply(self, Path(path))
-
-
-def _results(
-    ids: pa.Array, matches: pa.Array, error: pa.Array, failed: FailedRows, more: dict[str, pa.Array]
-) -> pa.RecordBatch:
-    # A message that cannot be read fails no subscription.
-    failed = {row: of_row for row, of_row in failed.items() if not error[row].is_valid}
-    columns = {"id": ids, "matches": matches, "error": error, "failures": failures_column(len(ids), failed), **more}
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def parse_transform_of(text: str, scope: Scope) -> Transform:
-    """Parse a transform in a scope, and refuse paths of more steps than any message has levels."""
-    namespaces, default, _ = scope
-    transform = parse_transform(text, dict(namespaces), default or None)
-    where = "" if transform.where is None else transform.where.text
-    for path in (transform.binding.text, where, *(path.text for path in transform.return_paths)):
-        if path.count("/") > MAX_STEPS:
-            raise QueryError(
-                "too-many-steps",
-                f"a path of the transform has more than {MAX_STEPS} steps",
-                hint="no message is that deep; use // to skip levels",
-                source=text,
-                span=Span(0, len(text)),
-            )
-    return transform
-
-
-def undecided(s: Subscription, namespaces: Mapping[str, str]) -> Plan:
-    """Return a plan for a query that the kernel's patterns cannot express: it is evaluated on every message."""
-    scope = {**namespaces, **(s.namespaces or {})}
-    expr = from_document(parse(s.query, scope, s.default_namespace, dialect=s.dialect))
-    reason = Reason("the kernel has no such test", Span(0, len(s.query)))
-    residual = Residual(None, (reason,), expr, ast.type_of(expr) == ast.NODE_SET)
-    return Plan((ANYWAY,), None, (), residual)

@@ -6,20 +6,19 @@ A file with bad lines is refused as a whole, and the error lists all of them, as
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from twigcast.common.files import read_bytes
 from twigcast.engine.engine import Engine
 from twigcast.engine.results import check_result
-from twigcast.errors import OptionError, QueryError, Span, TwigcastError
+from twigcast.errors import OptionError, QueryError, TwigcastError
 from twigcast.lang.kinds import check_dialect_of, check_kind, kind_of
 from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.limits import Limits
-from twigcast.subscription import Subscription, fields_of
+from twigcast.subscription import Subscription, decode_line, fields_of, parse_json
 
 _OWN = tuple(field.name for field in dataclasses.fields(Subscription))
 # Beyond this many bad lines the file as a whole is the mistake.
@@ -61,11 +60,7 @@ def read_subscriptions(path: str | Path, *, result: str = "match") -> Subscripti
     ``result`` stands in where a line has none.
     """
     name = str(path)
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise OptionError("unreadable", f"{name}: {error.strerror}") from error
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = read_bytes(path)
     is_json = name.endswith((".jsonl", ".ndjson")) or (not name.endswith(".txt") and data.lstrip().startswith(b"{"))
     subscriptions: list[Subscription] = []
     lines: list[int] = []
@@ -75,12 +70,12 @@ def read_subscriptions(path: str | Path, *, result: str = "match") -> Subscripti
     # Lines of bytes end with LF, CR LF or CR; those of a str also at characters that no editor takes for an end.
     for number, raw in enumerate(data.splitlines(), start=1):
         try:
-            line = _decode(raw).strip()
+            line = decode_line(raw).strip()
             if not line or (not is_json and line.startswith("#")):
                 continue
             subscription, state = Subscription(number, line, result=result), "active"
             if is_json:
-                subscription, state = _from_json(line, number, result)
+                subscription, state = _from_json(raw, number, result)
             earlier = first_line.setdefault(subscription.id, number)
             if earlier != number:
                 raise OptionError("duplicate-id", f"the id {subscription.id!r} is that of line {earlier} already")
@@ -142,24 +137,9 @@ def never_matching(
             yield line, error
 
 
-def _decode(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise OptionError("bad-encoding", f"byte {error.start + 1} of the line is not UTF-8") from None
-
-
-def _from_json(line: str, number: int, result: str) -> tuple[Subscription, str]:
+def _from_json(line: bytes, number: int, result: str) -> tuple[Subscription, str]:
     """Return the subscription of a line, and its state."""
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        at = getattr(error, "pos", 0)
-        text = getattr(error, "msg", str(error))
-        raise OptionError("bad-json", f"{text} (column {at + 1})", source=line, span=Span(at, at + 1)) from None
-    except RecursionError:
-        raise OptionError("bad-json", "nested too deeply") from None
-    fields = fields_of(value, number)
+    fields = fields_of(parse_json(line), number)
     query = fields["query"]
     check_dialect_of(query, fields.get("dialect", "w3c"))
     if "kind" in fields:

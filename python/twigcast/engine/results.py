@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import eq
 from typing import Any, overload
 
-from twigcast import rows
-from twigcast.common.arrow import pa, pc
 from twigcast.common.text import shown
-from twigcast.engine.shares import Result
+from twigcast.engine.shares import Result, measure, within_budget
 from twigcast.errors import OptionError, QueryError, Span
+from twigcast.limits import Limits
 from twigcast.plan.planner import Plan
 from twigcast.subscription import RESULTS, SubscriptionId
 
@@ -142,6 +141,80 @@ class Matches(Sequence[Match]):
         return repr(list(self))
 
 
+class Parts:
+    """The matches of one message, and of what is derived from it, part by part and within the message's budget.
+
+    Filters, transforms and correlations keep to the budget each for themselves. Together they may have more for a
+    moment, and are cut where that is a quarter more.
+    """
+
+    def __init__(self, message: str | int, limits: Limits) -> None:
+        self.ids: list[SubscriptionId] = []
+        self.details: dict[int, Details] = {}
+        self._message = message
+        self._limits = limits
+        self._results = self._size = 0
+        self._parts = 0
+
+    def add(self, message: str | int, ids: list[SubscriptionId], results: Mapping[int, Result]) -> None:
+        """Add what an engine found for a message: the subscriptions, and the results by place."""
+        if message != self._message:  # else only matches with results have details
+            results = {place: results.get(place, NOTHING) for place in range(len(ids))}
+        self._add(ids, ((place, (message, result, None)) for place, result in results.items()))
+
+    def add_joined(self, found: Iterable[tuple[SubscriptionId, tuple[str | int, ...], Result]]) -> None:
+        """Add the results of correlations, each with the ids of the messages that it joins."""
+        found = list(found)
+        details = ((self._message, result, messages) for _, messages, result in found)
+        self._add([id for id, _, _ in found], enumerate(details))
+
+    def _add(self, ids: list[SubscriptionId], details: Iterable[tuple[int, Details]]) -> None:
+        if not ids:
+            return
+        start = len(self.ids)
+        self.ids += ids
+        self._parts += 1
+        for place, one in details:
+            self.details[start + place] = one
+            self._count(one[1])
+        limits = self._limits
+        if self._results > limits.max_message_results * 5 // 4 or self._size > limits.max_message_result_bytes * 5 // 4:
+            self._cut()
+
+    def _count(self, result: Result) -> None:
+        count, size = measure(result)
+        self._results += count
+        self._size += size
+
+    def finish(self) -> None:
+        """Keep to the budget."""
+        if self._parts > 1:
+            self._cut()
+
+    def _cut(self) -> None:
+        before = [(self.ids[place], result) for place, (_, result, _) in self.details.items()]
+        after = within_budget(before, self._limits)
+        if after is before:
+            return
+        cut = {place: result for place, (_, result) in zip(self.details, after, strict=True)}
+        ids, details = self.ids, self.details
+        self.ids, self.details = [], {}
+        self._results = self._size = 0
+        marked: set[SubscriptionId] = set()
+        for place, id in enumerate(ids):
+            if place in cut:
+                (message, _, messages), result = details[place], cut[place]
+                if messages is not None and result[3] is None:
+                    # the first result of a correlation that is missing stands for all that are
+                    if id in marked:
+                        continue
+                    marked.add(id)
+                    messages = (message,)
+                self.details[len(self.ids)] = message, result, messages
+                self._count(result)
+            self.ids.append(id)
+
+
 def check_result(result: object) -> None:
     if result not in RESULTS:
         hint = f"the results are {', '.join(RESULTS)}"
@@ -163,31 +236,3 @@ def check_selects(query: str, result: str, plan: Plan) -> None:
     text = f"the query is true or false of a message and selects no {result}"
     hint = 'ask for the result "match", or write a path to the nodes that you want'
     raise QueryError("not-a-node-set", text, hint=hint, source=query, span=Span(0, len(query)))
-
-
-def as_matches(lists: pa.ListArray) -> pa.ListArray:
-    """Return lists of structs with some fields of ``MATCH``, ``reason`` among them, as lists with all of them."""
-    values = lists.flatten()
-    have = {field.name: values.field(field.name) for field in values.type}
-    fill = {"complete": have["reason"].is_null()}
-    columns = [have.get(f.name, fill.get(f.name)) for f in rows.MATCH]
-    columns = [pa.nulls(len(values), f.type) if c is None else c for c, f in zip(columns, rows.MATCH, strict=True)]
-    offsets = lists.offsets
-    if len(offsets) and offsets[0].as_py():
-        offsets = pc.subtract(offsets, offsets[0])
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(rows.MATCH)))
-
-
-def match_of(number: int, result: Result) -> dict[str, object]:
-    """Return a row of ``MATCH``."""
-    return {"subscription": number, **dict(zip(RESULT_FIELDS, result, strict=True))}
-
-
-def exceeds(matches: pa.Array, results: int, size: int) -> bool:
-    """Return whether an array of ``MATCH`` has more results, or more bytes of them, than that."""
-    fragments, payload = matches.field("fragments").flatten(), matches.field("payload")
-    count = len(matches.field("nodes").flatten()) + len(fragments) + len(payload) - payload.null_count
-    if count > results:
-        return True
-    total = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in (fragments, payload))
-    return bool(total > size)

@@ -57,7 +57,7 @@ def _open_result(engine: Engine, number: int, value: Any) -> None:
     if engine.kernel.has_query(number):
         engine.kernel.want_query(number, s.result == "fragments")
     else:
-        template, literals = engine._split(s)
+        template, literals = engine._compiler.split(s)
         engine._register.want(number, template, literals, s.result)
 
 

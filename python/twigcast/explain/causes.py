@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twigcast.errors import Span, caret
 from twigcast.explain.message import Found, MessageTree, where
 from twigcast.explain.near_misses import closeness, name_text, quote, there_instead, value_hints
+from twigcast.ir.visit import replace
 from twigcast.lang import ast, positions
 from twigcast.lang.context import Context, along, at
 from twigcast.lang.printer import is_any_depth

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from twigcast.common.text import in_columns
 from twigcast.engine import Engine, Subscription
-from twigcast.engine.engine import undecided
+from twigcast.engine.compiler import undecided
 from twigcast.errors import Span, caret
 from twigcast.ir.decompose import BranchPoint, Decomposition, Star, decompose, star_of
 from twigcast.ir.pattern import (
@@ -399,7 +399,7 @@ class _Scratch:
 
     def keys(self, s: Subscription) -> tuple[set[Hashable], Hashable, Hashable]:
         """What two subscriptions have in common that share a path, a shape, or all."""
-        template, literals = self.engine._split(s)
+        template, literals = self.engine._compiler.split(s)
         template = self.encoded(s, template, literals)
         constants = template.constants(literals)
         actual = template.plan

@@ -17,6 +17,7 @@ from twigcast.errors import MessageError
 from twigcast.explain import Explanation, explain
 from twigcast.explain.causes import Cause, Search, lines
 from twigcast.explain.message import Found, MessageTree
+from twigcast.ir import visit
 from twigcast.lang import ast
 from twigcast.lang.context import Context, at
 from twigcast.lang.xpath import parse
@@ -113,7 +114,7 @@ class Probe:
             raise failure.error
         reached = None
         if self._shared is not None:
-            reached = bool(self._shared.match_one(xml, self.engine.limits.of_kernel())[0])
+            reached = bool(self._shared.match_one(xml, self.engine.limits.as_dict())[0])
         residual = tuple(reason.text for reason in self.explanation.residual)
         verdict = Verdict(self.query, matches, None, residual=residual, reached=reached)
         try:
@@ -137,11 +138,11 @@ def _shared_part(engine: Engine, query: str, default_namespace: str | None, dial
     """Return a kernel with what a residual query shares: the pattern that messages have to satisfy first."""
     if not engine.kernel.has_query(0):
         return None
-    template, _ = engine._split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
+    template, _ = engine._compiler.split(Subscription(0, query, default_namespace=default_namespace, dialect=dialect))
     kernel = _kernel.Engine()
     register = Register(kernel)
     try:
-        register.queue(0, Template(replace(template.plan, residual=None)), ())
+        register.queue(0, Template(visit.replace(template.plan, residual=None)), ())
     except NotEncodable:
         register.queue(0, Template(Plan((ANYWAY,), None, ())), ())
     register.flush(1)

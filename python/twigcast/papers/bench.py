@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +13,7 @@ from time import monotonic
 import click
 
 from twigcast.errors import OptionError
+from twigcast.papers.experiments.check import checked, printed_report
 from twigcast.papers.experiments.claims import verdict
 from twigcast.papers.experiments.report import Report, Table, reasons, show
 from twigcast.papers.explanation import OPTIMIZE, PlanExplanation
@@ -25,11 +28,14 @@ EXPERIMENTS: dict[str, str] = {
     "chunking": "eXtract (section 5): documents in chunks against documents whole, by libxml2 and by us.",
 }
 
+PAGES = Path("docs/experiments")
+
 EPILOG = """\b
 Examples:
   twigcast bench broker --quick
   twigcast bench joins --output results/
   twigcast bench all --output docs/experiments
+  twigcast bench broker --check                  compare docs/experiments/broker.md with a new run
 """
 
 
@@ -45,6 +51,14 @@ _output = click.option(
     default=Path("experiments"),
     show_default=True,
     help="The folder for the page and its pictures.",
+)
+_check = click.option(
+    "--check",
+    is_flag=False,
+    flag_value=str(PAGES),
+    metavar="[PAGE]",
+    help=f"Compare a page with a new run of the same sizes, instead of writing one: a file or a folder of pages."
+    f"  [without a value: {PAGES}]",
 )
 
 
@@ -69,20 +83,36 @@ class Remaining:
         return (monotonic() - self._began) * (1 - done) / done / 60 if done else 0.0
 
 
-def _run(name: str, quick: bool, output: Path, remaining: Remaining) -> None:
-    """Run one experiment, write its page and print its tables."""
+def _report(name: str, quick: bool, remaining: Remaining) -> Report:
+    """Run one experiment."""
 
     def say(text: str, share: float) -> None:
         left = remaining.minutes(share)
         click.echo(f"{name} {share:4.0%}, about {left:.0f} min left: {text}", err=True)
 
     report: Report = import_module(f"twigcast.papers.experiments.{name}").run(quick, say)
-    page = report.write(output)
-    for part in report.parts:
-        if isinstance(part, Table):
-            _print(part)
     remaining.next_page()
-    click.echo(f"{page} has the tables and the plots")
+    return report
+
+
+def _run(name: str, quick: bool, output: Path, remaining: Remaining) -> None:
+    """Run one experiment, write its page and print its tables."""
+    report = _report(name, quick, remaining)
+    page = report.write(output)
+    for table in report.tables():
+        _print(table)
+    click.echo(f"{page} has the tables and the plots, {page.with_suffix('.json')} the numbers")
+
+
+def _checks(name: str, page: Path, remaining: Remaining) -> bool:
+    """Run one experiment again, print what differs from its page, and return whether nothing does."""
+    page = page / f"{name}.md" if page.is_dir() else page
+    printed = printed_report(page)
+    if printed.name != name:
+        raise OptionError("other-page", f"{page} is a page of {printed.name}, not of {name}")
+    found = checked(page, _report(name, printed.quick, remaining))
+    click.echo("\n".join(f"{name}: {line}" for line in found.lines()))
+    return not found.differences
 
 
 def _need_matplotlib() -> None:
@@ -90,27 +120,36 @@ def _need_matplotlib() -> None:
         raise OptionError("no-matplotlib", "plots need matplotlib", hint="pip install 'twigcast[bench]'")
 
 
+def _perform(names: Sequence[str], quick: bool, output: Path, check: str | None) -> None:
+    """Write the pages of some experiments, or check them."""
+    remaining = Remaining(len(names))
+    if check is not None:
+        fine = [_checks(name, Path(check), remaining) for name in names]
+        sys.exit(0 if all(fine) else 1)
+    _need_matplotlib()
+    for name in names:
+        _run(name, quick, output, remaining)
+
+
 def _experiment(name: str, text: str) -> None:
     @bench.command(name, help=text)
     @_quick
     @_output
-    def command(quick: bool, output: Path) -> None:
-        _need_matplotlib()
-        _run(name, quick, output, Remaining(1))
+    @_check
+    def command(quick: bool, output: Path, check: str | None) -> None:
+        _perform([name], quick, output, check)
 
 
 @bench.command("all")
 @_quick
 @_output
-def run_all(quick: bool, output: Path) -> None:
-    """Run all experiments, one after the other, and write all pages.
+@_check
+def run_all(quick: bool, output: Path, check: str | None) -> None:
+    """Run all experiments, one after the other, and write or check all pages.
 
-    Nothing else should run on the machine meanwhile. It takes about an hour.
+    Nothing else should run on the machine meanwhile. It takes about half an hour.
     """
-    _need_matplotlib()
-    remaining = Remaining(len(EXPERIMENTS))
-    for name in EXPERIMENTS:
-        _run(name, quick, output, remaining)
+    _perform(list(EXPERIMENTS), quick, output, check)
 
 
 @bench.command("plan")
@@ -145,7 +184,7 @@ def _print(table: Table) -> None:
         shown.add_row(*map(show, row))
     Console().print(shown)
     for claim in table.claims:
-        click.echo(f"  {claim.outcome.value}: {claim.text}: {claim.measured}")
+        click.echo(f"  {claim.outcome.value}: {claim.text}: {claim.shown}")
     if table.claims:
         click.echo("\n".join([f"Verdict: {verdict(table.claims)}.", *reasons(table.claims), ""]))
 

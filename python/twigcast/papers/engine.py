@@ -11,8 +11,9 @@ from twigcast import _kernel
 from twigcast import rows as row_types
 from twigcast.common.arrow import pa, pc
 from twigcast.engine import Subscription, engine
+from twigcast.engine.columns import match_of
+from twigcast.engine.compiler import parse_transform_of
 from twigcast.engine.failures import Failed, FailedRows
-from twigcast.engine.results import match_of
 from twigcast.engine.shares import Result
 from twigcast.errors import OptionError
 from twigcast.limits import Limits
@@ -85,7 +86,7 @@ class Engine(engine.Engine):
         self._transforming[number] = s
         self.kernel.hold(number)
         namespaces = {**self.namespaces, **(s.namespaces or {})}
-        transform = engine.parse_transform_of(s.query, scope_of(namespaces, s.default_namespace))
+        transform = parse_transform_of(s.query, scope_of(namespaces, s.default_namespace))
         try:
             self._deliveries.add(number, transform, deliver_empty=s.deliver_empty)
         except NotEncodable:  # there is no plan for it

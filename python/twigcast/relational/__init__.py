@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twigcast.relational.plans import PLANS
-
 if TYPE_CHECKING:
     from twigcast.relational.database import open_database
     from twigcast.relational.engine import RelationalEngine
 
-__all__ = ["PLANS", "RelationalEngine", "open_database"]
+__all__ = ["RelationalEngine", "open_database"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the engine when it is first used: `match --help` needs the names of the plans alone."""
+    """Import the engine when it is first used: databases take long to import."""
     if name == "RelationalEngine":
         from twigcast.relational.engine import RelationalEngine
 

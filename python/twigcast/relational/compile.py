@@ -8,10 +8,13 @@ for there is one only, so that its branches meet whatever they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from twigcast.engine import Subscription
+from twigcast.engine.results import check_result
+from twigcast.errors import OptionError, QueryError, Span
 from twigcast.ir.pattern import (
     And,
     Bool,
@@ -26,11 +29,16 @@ from twigcast.ir.pattern import (
     StringValue,
     Twig,
 )
+from twigcast.lang.flwr import is_transform
+from twigcast.lang.names import check_namespaces
+from twigcast.lang.xpath import check_dialect
+from twigcast.lang.xscl import is_correlation
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan, alternatives
+from twigcast.relational import reference as references
 from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
-from twigcast.shape import Template
+from twigcast.shape import Shapes, Template, scope_of
 
 EXISTS = "exists"
 IN = "in"
@@ -96,7 +104,7 @@ def conjunctions(template: Template, query: str, namespaces: Mapping[str, str]) 
 
 
 def rows(conjunction: Conjunction, constants: Sequence[str | float]) -> list[Row] | None:
-    """The predicates with their constants; None if they can never hold together."""
+    """Return the predicates with their constants; None if they can never hold together."""
     made = []
     for path, op, slot, points in conjunction:
         value, number = "", 0.0
@@ -212,7 +220,7 @@ def _order(test: Test) -> tuple[int, str, str]:
 
 
 def _branch_points(way: _Way) -> dict[int, int]:
-    """The places where leaves part, numbered in the order of the pattern."""
+    """Return numbers for the places where leaves part, in the order of the pattern."""
     following: dict[int, set[int]] = {}
     count: dict[int, int] = {}
     for leaf in way:
@@ -224,3 +232,60 @@ def _branch_points(way: _Way) -> dict[int, int]:
     roots = {leaf.trail[0].key for leaf in way if leaf.trail[0].step.axis == "child"}
     keys = sorted(key for key, below in following.items() if len(below) > 1 and key not in roots)
     return {key: number for number, key in enumerate(keys, 1)}
+
+
+class Compiler:
+    def __init__(self, namespaces: Mapping[str, str], columns: Callable[[], list[str]]) -> None:
+        """``columns`` tells which columns of reference data there are, as ``table.column``."""
+        self.namespaces = dict(namespaces)
+        self._columns = columns
+        self._shapes = Shapes()
+        self._compiled: dict[Template, tuple[Conjunction, ...]] = {}
+
+    def compile(self, s: Subscription) -> list[list[Row]]:
+        """Return the conjunctions of a subscription, predicates in the order of evaluation. Raises QueryError."""
+        if not isinstance(s.query, str):
+            raise OptionError("bad-query", f"a query is a string, not {type(s.query).__name__}")
+        check_dialect(s.dialect)
+        check_result(s.result)
+        if s.result != "match":
+            hint = "the relational engine tells which messages match; leave the result out"
+            raise OptionError("bad-result", f"the relational engine gives no {s.result}", hint=hint)
+        if is_transform(s.query):
+            text = "a transform makes new messages, which tables do not"
+            hint = "leave --engine relational out"
+            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
+        if is_correlation(s.query):
+            text = "a correlation ties messages together, which are matched one by one here"
+            hint = "leave --engine relational out"
+            raise QueryError("not-relational", text, hint=hint, source=s.query, span=Span(0, len(s.query)))
+        check_namespaces(s.namespaces, s.default_namespace)
+        namespaces = {**self.namespaces, **(s.namespaces or {})}
+        if "$" not in s.query:
+            return self._compile(s, s.query, namespaces)
+        query = references.as_literals(s.query, self._columns())
+        try:
+            return self._compile(s, query, namespaces)
+        except QueryError as error:
+            raise references.as_written(error, s.query) from None
+
+    def _compile(self, s: Subscription, query: str, namespaces: dict[str, str]) -> list[list[Row]]:
+        template, literals = self._shapes.split(query, scope_of(namespaces, s.default_namespace, s.dialect))
+        constants = template.constants(literals)
+        found = self._compiled.get(template)
+        if found is None:
+            found = conjunctions(template, query, namespaces)
+            if template.kept:
+                self._compiled[template] = found
+        try:
+            made = [rows(conjunction, constants) for conjunction in found]
+            if query != s.query and references.named(query) != references.used(made):
+                raise Refused("reference")
+        except Refused as error:
+            raise refusal(error.what, query, namespaces) from None
+        return [rows for rows in made if rows is not None]
+
+    def declared(self, s: Subscription) -> dict[str, str]:
+        """Return the prefixes that a query uses, also the engine's: who opens the database next may have others."""
+        namespaces = {**self.namespaces, **(s.namespaces or {})}
+        return {prefix: uri for prefix, uri in namespaces.items() if f"{prefix}:" in s.query}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.resources import files
@@ -15,6 +15,11 @@ from twigcast.errors import OptionError, TwigcastError
 from twigcast.relational.statements import Dialect, Layout
 
 SAX_PARSE_RESULT = "sax_parse_result"
+COLUMN_TYPES: dict[str, pa.DataType] = {
+    "integer": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "text": pa.string(),
+    "double precision": pa.float64(), "integer[]": pa.list_(pa.int32()),
+}  # fmt: skip
+"""Types of SQL and of Arrow."""
 
 
 class Database(Protocol):
@@ -30,16 +35,16 @@ class Database(Protocol):
         """All of a table."""
 
     def insert(self, table: str, rows: pa.Table) -> None:
-        """Appends rows, by the names of their columns."""
+        """Append rows, by the names of their columns."""
 
     def change(self) -> AbstractContextManager[None]:
-        """A transaction that is alone in changing the tables; all of it is done, or nothing."""
+        """Begin a transaction that is alone in changing the tables; all of it is done, or nothing."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """What is read within is of one state."""
+        """Read one state of the tables within the block."""
 
     def match(self, statement: str, shreds: pa.Table) -> pa.Table:
-        """Runs a statement over the rows of messages."""
+        """Run a statement over the rows of messages."""
 
     def has_tables(self) -> bool: ...
 
@@ -54,13 +59,30 @@ class StepByStep(Protocol):
 
 
 def script(name: str) -> Iterator[str]:
-    """The statements of a file in ``sql/``, one by one."""
+    """Yield the statements of a file in ``sql/``."""
     text = (files("twigcast.relational") / "sql" / name).read_text(encoding="utf-8")
     if "$$" in text:
         yield text
         return
     lines = [line.partition("--")[0] for line in text.splitlines()]
     yield from (part.strip() for part in "\n".join(lines).split(";") if part.strip())
+
+
+def as_table(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Return rows, of which there is at least one, as a table."""
+    columns = zip(*rows, strict=True)
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+@contextmanager
+def temporary(database: Database, name: str, rows: pa.Table) -> Iterator[None]:
+    """Keep rows in a temporary table for the block. If that fails, so does the change that it is in."""
+    types = {kind: sql for sql, kind in COLUMN_TYPES.items()}
+    columns = ", ".join(f"{field.name} {types[field.type]}" for field in rows.schema)
+    database.execute(f"CREATE TEMP TABLE {name} ({columns})")
+    database.insert(name, rows)
+    yield
+    database.execute(f"DROP TABLE {name}")
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from duckdb.func import PythonUDFType
 
 from twigcast.common.forking import refuse_if_forked
 from twigcast.errors import OptionError
-from twigcast.relational.branches import br_pred
 from twigcast.relational.database import SAX_PARSE_RESULT, first_line, reported
 from twigcast.relational.statements import DUCKDB
+from twigcast.relational.worker import br_pred
 
 
 class DuckDB:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast.common.forking import refuse_if_forked_in_use
+from twigcast.common.removed import refuse_removed
 from twigcast.engine import Failure, Subscription, SubscriptionId
 from twigcast.engine.columns import columns_of, message_of, raise_if
 from twigcast.engine.results import Selected
@@ -20,19 +21,12 @@ from twigcast.errors import OptionError
 from twigcast.lang.names import check_namespaces
 from twigcast.limits import Limits
 from twigcast.relational import reference as references
-from twigcast.relational.compile import Row
-from twigcast.relational.compiler import Compiler
-from twigcast.relational.cost import Cost, choose, measure
+from twigcast.relational.compile import Compiler, Row
 from twigcast.relational.database import Database, StepByStep, open_database
-from twigcast.relational.enter import enter, no_cycles
-from twigcast.relational.layout import layout_of
-from twigcast.relational.load import Loader, delete_conjunction
-from twigcast.relational.lookup import named
-from twigcast.relational.migrate import create, migrate
-from twigcast.relational.orphans import delete_orphans
-from twigcast.relational.plans import AUTO, BUCKETS, UNROLL, Plan
+from twigcast.relational.load import Loader, delete_conjunction, no_cycles
 from twigcast.relational.state import State
 from twigcast.relational.statements import Layout, match_statement
+from twigcast.relational.tables import create, delete_orphans, layout_of, migrate, named
 from twigcast.subscription import is_id
 
 # Subscriptions that are on their way into the tables at one time.
@@ -42,50 +36,34 @@ CHUNK = 50_000
 class RelationalEngine:
     """All subscriptions, in a database; messages are matched by one statement per batch.
 
-    ``database`` is a URL (see ``open_database``) or a Database; ``plan`` one of ``PLANS`` or ``auto``, which a database
-    that has tables already has chosen: there it must be the same, or None.
+    ``database`` is a URL (see ``open_database``) or a Database.
     """
 
     def __init__(
         self,
         database: str | Database | None = None,
         *,
-        plan: str | None = None,
-        unroll: int = UNROLL,
-        buckets: int = BUCKETS,
         namespaces: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        **removed: object,
     ) -> None:
+        refuse_removed("RelationalEngine", removed)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError("bad-limits", f"limits are a twigcast.Limits, not {type(limits).__name__}")
         check_namespaces(namespaces)
-        if plan not in (None, AUTO):
-            Plan(plan, unroll, buckets)
         self.namespaces = dict(namespaces or {})
         self.limits = limits or Limits()
-        self._limits = self.limits.of_kernel()
+        self._limits = self.limits.as_dict()
         self._compiler = Compiler(self.namespaces, self._references)
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")
         self._statement: tuple[int, str] | None = None
-        self._seen = 0, 0
-        """Messages, and their values: for estimates."""
         self.database = open_database(database) if database is None or isinstance(database, str) else database
-        has_tables = self.database.has_tables()
-        self._auto = plan == AUTO or (plan is None and not has_tables)
-        if has_tables:
+        if self.database.has_tables():
             migrate(self.database)
         else:
-            create(self.database, Plan("unroll" if plan in (None, AUTO) else str(plan), unroll, buckets))
-        self.plan = self._read_plan()
-        if plan not in (None, AUTO, self.plan.name):
-            if len(self):
-                raise OptionError(
-                    "other-plan",
-                    f"the database holds its subscriptions for the plan {self.plan.name!r}, not {plan!r}",
-                    hint="leave the plan out, or load the subscriptions into another database",
-                )
-            self._replan(Plan(str(plan), unroll, buckets))
+            create(self.database)
+        ((self._unroll,),) = self.database.rows("SELECT unroll FROM relational_meta")
         self._state: State | None = None
 
     def close(self) -> None:
@@ -104,7 +82,7 @@ class RelationalEngine:
         return [number for (number,) in found]
 
     def numbers(self) -> Iterator[tuple[int, SubscriptionId]]:
-        """The numbers of the subscriptions, in the order in which they came, and their ids."""
+        """Yield the numbers and ids of the subscriptions, in the order in which they came."""
         for number, id, whole in self.database.rows("SELECT number, id, whole FROM query_subscription ORDER BY number"):
             yield number, int(id) if whole else id
 
@@ -115,16 +93,6 @@ class RelationalEngine:
         ):
             values = json.loads(scope)
             yield Subscription(int(id) if whole else id, query, *values)
-
-    def _read_plan(self) -> Plan:
-        ((name, unroll, buckets),) = self.database.rows("SELECT plan, unroll, buckets FROM relational_meta")
-        return Plan(name, unroll, buckets)
-
-    def _replan(self, plan: Plan) -> None:
-        with self.database.change():
-            self.database.execute("DROP TABLE predicate_unroll")
-            create(self.database, plan, again=True)
-        self.plan = plan
 
     # -- subscribing
 
@@ -139,7 +107,7 @@ class RelationalEngine:
         result: str = "match",
         deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Adds one subscription and returns its id, which is the next free number if none is given."""
+        """Add one subscription and return its id, which is the next free number if none is given."""
         with self._lock:
             if id is None:
                 id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1
@@ -149,25 +117,23 @@ class RelationalEngine:
         return id
 
     def add_many(self, subscriptions: Iterable[Subscription], *, instead_of: Iterable[SubscriptionId] = ()) -> None:
-        """Adds all of them, and removes those in whose place they come; or, if one cannot be accepted, does nothing."""
+        """Add all of them and remove those that they replace; or, if one cannot be accepted, do nothing."""
         rest = iter(subscriptions)
         some = list(islice(rest, CHUNK))
         if not some:
             return
         with self._lock:
-            if self._auto:
-                self._choose(some)
             try:
                 with self.database.change():
                     self._remove_all(instead_of)
                     state = self._current()
                     ((next_id,),) = self.database.rows("SELECT next_id FROM relational_meta")
-                    loader = Loader(self.database, self.plan, next_id)
+                    loader = self._loader(state, next_id)
                     state.read_tag_paths()
                     state.shredder.news()
                     with no_cycles():
                         while some:
-                            enter(self.database, self._compiler, state, loader, some)
+                            loader.enter(self._compiler, some)
                             some = list(islice(rest, CHUNK))
                     state.write_news(state.shredder.news())
                     self._changed(state, loader.next_id)
@@ -181,30 +147,23 @@ class RelationalEngine:
         self.database.execute("UPDATE relational_meta SET changes = changes + 1")
         ((state.changes,),) = self.database.rows("SELECT changes FROM relational_meta")
 
-    def _choose(self, subscriptions: list[Subscription]) -> None:
-        """The plan, by what the first of the subscriptions look like; once there are some, it stays."""
-        if not len(self):
-            self._auto = False
-            sample = [rows for s in subscriptions[:1000] for rows in self.compile(s)]
-            best = choose(measure(sample, self.plan, len(subscriptions)))
-            if best != self.plan.name:
-                self._replan(Plan(best, self.plan.unroll, self.plan.buckets))
-        self._auto = False
+    def _loader(self, state: State, next_id: int) -> Loader:
+        return Loader(self.database, state, self._unroll, next_id)
 
     def compile(self, s: Subscription) -> list[list[Row]]:
-        """The conjunctions of a subscription, predicates in the order of their evaluation. Raises QueryError."""
+        """Return the conjunctions of a subscription, predicates in the order of evaluation. Raises QueryError."""
         return self._compiler.compile(s)
 
     def declared(self, s: Subscription) -> dict[str, str]:
-        """The prefixes that a query may use, the engine's among them: who opens the database next may have others."""
+        """Return the prefixes that a query uses, also the engine's: who opens the database next may have others."""
         return self._compiler.declared(s)
 
     def _references(self) -> list[str]:
         return [reference for (reference,) in self.database.rows("SELECT reference FROM reference_column")]
 
     def register(self, name: str, data: Any) -> None:
-        """Reference data for ``path = $name.column``: a CSV or Parquet file, a table of Arrow, pandas or Spark, or
-        ``table:NAME``, a table of the database. Registered again, it takes the place of the old one."""
+        """Register reference data for ``path = $name.column``, in place of earlier data of that name: a CSV or Parquet
+        file, a table of Arrow, pandas or Spark, or ``table:NAME``, a table of the database."""
         columns = references.columns_of(name, data, self.database)
         with self._lock, self.database.change():
             for reference in self._references():
@@ -219,14 +178,14 @@ class RelationalEngine:
             self.database.execute("UPDATE relational_meta SET changes = changes + 1")
 
     def check(self, s: Subscription) -> None:
-        """Raises what ``add`` would raise for its query."""
+        """Raise what ``add`` would raise for its query."""
         self.compile(s)
 
     def remove(self, id: SubscriptionId) -> None:
         self.remove_many([id])
 
     def remove_many(self, ids: Iterable[SubscriptionId]) -> None:
-        """Removes all of them or, if one is not there, none."""
+        """Remove all of them or, if one is not there, none."""
         with self._lock:
             try:
                 with self.database.change():
@@ -252,18 +211,18 @@ class RelationalEngine:
         db.execute("DELETE FROM query_subscription WHERE number = ?", [number])
 
     def gc(self) -> dict[str, int]:
-        """Deletes paths, branches, tag paths and shapes that no subscription uses any more; says how many of each."""
+        """Delete paths, branches, tag paths and shapes that no subscription uses any more. Return how many of each."""
         with self._lock:
             self._state = None  # numbers are free to mean other things from now on
             with self.database.change():
-                removed = delete_orphans(self.database, self.plan)
+                removed = delete_orphans(self.database, self._unroll)
                 self.database.execute("UPDATE relational_meta SET changes = changes + 1")
         return removed
 
     # -- matching
 
     def _current(self) -> State:
-        """What this process knows of the tables, as they are now."""
+        """Return what this process knows of the tables, as they are now."""
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._state is None or self._state.changes != changes or self._state.is_large:
             self._state = State(self.database, changes)
@@ -271,7 +230,7 @@ class RelationalEngine:
         return self._state
 
     def match(self, xml: bytes) -> list[SubscriptionId]:
-        """The ids of the subscriptions that one message satisfies, in the order in which they came."""
+        """Return the ids of the subscriptions that one message satisfies, in the order in which they came."""
         xml = message_of(xml)
         found, errors = self.match_rows(pa.array([xml], pa.large_binary()))
         error = errors[0].as_py()
@@ -288,7 +247,7 @@ class RelationalEngine:
         return self.match(xml), {}
 
     def match_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Matches the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
+        """Match the column ``xml`` of a batch: ``id`` (as given), ``matches`` (lists of ids: numbers if all ids are,
         else strings) and ``error``, as ``Engine.match_batch`` has it."""
         ids, xml = columns_of(batch)
         found, errors = self.match_rows(xml)
@@ -301,8 +260,8 @@ class RelationalEngine:
         return pa.RecordBatch.from_arrays([ids, matches, errors], ["id", "matches", "error"])
 
     def match_rows(self, xml: pa.Array) -> tuple[pa.Table, pa.Array]:
-        """Matches as rows, sorted: ``event_id`` (place in the column) and ``number`` of the subscription; and what is
-        wrong with each message, null where nothing is."""
+        """Match messages. Return sorted rows: ``event_id`` (place in the column) and ``number``; and
+        the error of each message, null where there is none."""
         tables: list[pa.Table] = []
         errors: list[pa.Array] = []
         start = 0
@@ -328,7 +287,6 @@ class RelationalEngine:
                         found = self._run(shreds)
                         break
                 self._write(state, news)
-            self._seen = self._seen[0] + end - start, self._seen[1] + len(shreds)
         found = found.rename_columns(["event_id", "number"])
         return found.sort_by([("event_id", "ascending"), ("number", "ascending")]), pa.array(errors), end
 
@@ -338,7 +296,7 @@ class RelationalEngine:
         return self.database.match(self.statement(), shreds)
 
     def _write(self, state: State, news: tuple[list[Any], list[Any]]) -> None:
-        """New tag paths, unless the linear paths that they were compared with are not all any more."""
+        """Enter new tag paths, unless they were compared with linear paths that have changed since."""
         try:
             with self.database.change():
                 ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
@@ -364,45 +322,34 @@ class RelationalEngine:
                 self._write(state, news)
 
     def named(self) -> pa.Table:
-        """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""
+        """Return the numbers and ids of all subscriptions. Ids are numbers if all are, else strings."""
         rows = list(self.numbers())
         is_whole = all(isinstance(id, int) for _, id in rows)
         ids = pa.array([id if is_whole else str(id) for _, id in rows], pa.int64() if is_whole else pa.string())
         return pa.table({"number": pa.array([number for number, _ in rows], pa.int64()), "id": ids})
 
     def statement(self) -> str:
-        """The SQL that matches a batch, for what is in the tables now."""
+        """Return the SQL that matches a batch, for what is in the tables now."""
         ((changes,),) = self.database.rows("SELECT changes FROM relational_meta")
         if self._statement is None or self._statement[0] != changes:
             self._statement = changes, match_statement(self.database.dialect, self.layout())
         return self._statement[1]
 
     def layout(self) -> Layout:
-        """What of the tables a statement has to look at."""
-        return layout_of(self.database, self.plan)
+        """Return what of the tables a statement has to look at."""
+        return layout_of(self.database, self._unroll)
 
     def ids_of(self, numbers: Sequence[int]) -> list[SubscriptionId]:
-        """The ids of subscriptions by number."""
+        """Return the ids of subscriptions by number."""
         known = named(self.database, set(numbers), "id, whole")
         return [int(known[n][0]) if known[n][1] else known[n][0] for n in numbers if n in known]
 
     def queries_of(self, numbers: Iterable[int]) -> dict[int, str]:
         return {number: query for number, (query,) in named(self.database, set(numbers), "query").items()}
 
-    def costs(self) -> list[Cost]:
-        """The estimated costs of all plans for what is in the tables, cheapest first (relational §4)."""
-        sample = [rows for s in islice(self.subscriptions(), 1000) for rows in self.compile(s)]
-        if not self._seen[0]:
-            return measure(sample, self.plan, len(self))
-        ((tag_paths, matches),) = self.database.rows(
-            "SELECT (SELECT count(*) FROM tagpath_map), (SELECT count(*) FROM path_match)"
-        )
-        messages, values = self._seen
-        return measure(sample, self.plan, len(self), m=values / messages, p=matches / max(1, tag_paths))
-
 
 def _table(shreds: pa.StructArray, state: State) -> pa.Table:
-    """The rows of messages as the tables number tag paths."""
+    """Return the rows of messages with the tables' numbers of tag paths."""
     columns = dict(zip((field.name for field in shreds.type), shreds.flatten(), strict=True))
     columns["tagpath_id"] = state.ids_of(columns.pop("tagpath"))
     columns["event_id"] = columns["event_id"].cast(pa.int32())

@@ -11,7 +11,7 @@ _KINDS = {"text()": "text", "comment()": "comment", "processing-instruction()": 
 
 
 def steps_of(text: str) -> tuple[Step, ...]:
-    """The steps of a linear path whose text ``str(LinearPath(steps))`` gave."""
+    """Return the steps of a linear path from its text, ``str(LinearPath(steps))``."""
     steps = []
     for slashes, at, braces, name in _STEP.findall(text):
         axis = "descendant" if slashes == "//" else "child"

@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 
 from twigcast.common.forking import refuse_if_forked
 from twigcast.errors import OptionError
-from twigcast.relational.database import SAX_PARSE_RESULT, first_line, reported
+from twigcast.relational.database import COLUMN_TYPES, SAX_PARSE_RESULT, first_line, reported
 from twigcast.relational.statements import POSTGRESQL
 
 # Whoever changes the tables holds this lock of the database: two at a time could each miss what the other enters.
@@ -47,13 +47,6 @@ class PostgreSQL:
             return self._connection.execute(_placed(sql, parameters), list(parameters) or None).fetchall()
 
     def table(self, name: str) -> pa.Table:
-        types: dict[str, Any] = {
-            "integer": pa.int32(),
-            "bigint": pa.int64(),
-            "boolean": pa.bool_(),
-            "text": pa.string(),
-        }
-        types |= {"double precision": pa.float64(), "integer[]": pa.list_(pa.int32())}
         columns = self.rows(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
             " WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
@@ -61,7 +54,7 @@ class PostgreSQL:
         )
         rows = self.rows(f"SELECT * FROM {name}")
         cells = zip(*rows, strict=True) if rows else ([] for _ in columns)
-        arrays = [pa.array(column, types[kind]) for column, (_, kind) in zip(cells, columns, strict=True)]
+        arrays = [pa.array(column, COLUMN_TYPES[kind]) for column, (_, kind) in zip(cells, columns, strict=True)]
         return pa.Table.from_arrays(arrays, [name for name, _ in columns])
 
     def insert(self, table: str, rows: pa.Table) -> None:

@@ -23,7 +23,7 @@ _REFERENCE = re.compile(rf"""("[^"]*"|'[^']*')|\$({_NAME}(?:\.{_NAME})?)""", re.
 
 
 def as_literals(query: str, known: Collection[str]) -> str:
-    """The query with a string in place of each ``$table.column``."""
+    """Return the query with a string in place of each ``$table.column``."""
 
     def literal(found: re.Match[str]) -> str:
         quoted, name = found.groups()
@@ -45,7 +45,7 @@ def as_literals(query: str, known: Collection[str]) -> str:
 
 
 def as_written(error: QueryError, query: str) -> QueryError:
-    """What is wrong with the query that ``as_literals`` has made, told of the query as it was written."""
+    """Return an error in the query that ``as_literals`` has made as an error in the query as it was written."""
     if error.source is None or error.source == query or error.span is None:
         return error
     # where each character of the one query stands in the other: those of a literal at the whole reference
@@ -69,12 +69,12 @@ def as_written(error: QueryError, query: str) -> QueryError:
 
 
 def named(query: str) -> set[str]:
-    """The columns that ``as_literals`` has put into a query."""
+    """Return the columns that ``as_literals`` has put into a query."""
     return set(re.findall(rf"'{REFERENCE}([^']*)'", query))
 
 
 def used(conjunctions: Iterable[Iterable[Any] | None]) -> set[str]:
-    """The columns that predicates compare with: those of comparisons other than = have become numbers, or nothing."""
+    """Return the columns that predicates compare with by ``=``. In other comparisons they have become numbers."""
     return {row.value for rows in conjunctions for row in rows or () if row.op == "in"}
 
 

@@ -14,11 +14,29 @@ import pyarrow as pa
 
 from twigcast import _kernel
 from twigcast.plan.codes import StepCodes
-from twigcast.relational.database import Database
+from twigcast.relational.database import Database, as_table, temporary
 from twigcast.relational.paths import pieces, reverse, steps_of
 
 # Tag paths that are kept, whether or not anybody asks for them; hostile messages never repeat one.
 MAX_TAG_PATHS = 1 << 18
+
+_LINEAR_PATH = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("linear_path", pa.string()),
+        ("prefix", pa.string()),
+        ("middle", pa.string()),
+        ("postfix", pa.string()),
+        ("valued", pa.bool_()),
+    ]
+)
+_BR_INFO = pa.schema([("br_info_id", pa.int32()), ("linear_path_id", pa.int32()), ("br_info", pa.string())])
+_TAG_PATH = pa.schema([("tagpath_id", pa.int32()), ("tagpath", pa.string()), ("inv_tagpath", pa.string())])
+_PATH_MATCH = pa.schema([("tagpath_id", pa.int32()), ("linear_path_id", pa.int32())])
+_NUMBERS = pa.list_(pa.int32())
+_BINDING = pa.schema(
+    [("tagpath_id", pa.int32()), ("br_info_id", pa.int32()), ("points", _NUMBERS), ("bp_position", _NUMBERS)]
+)
 
 Points = tuple[tuple[int, int], ...]
 
@@ -81,7 +99,7 @@ class State:
     # -- within a change
 
     def enter_paths(self, paths: dict[str, bool]) -> dict[str, int]:
-        """The numbers of linear paths, and whether somebody compares their values; new ones are entered."""
+        """Enter linear paths that are new, and whether somebody compares their values. Return the numbers of all."""
         fresh: list[tuple[int, str]] = []
         for text, valued in paths.items():
             id = self._paths.get(text)
@@ -96,22 +114,12 @@ class State:
                 self._database.execute("UPDATE query_linear_path SET valued = TRUE WHERE id = ?", [id])
                 self._tell_path(id, text, valued)
         if fresh:
-            broken = [pieces(text) for _, text in fresh]
-            table = pa.table(
-                {
-                    "id": pa.array([id for id, _ in fresh], pa.int32()),
-                    "linear_path": [text for _, text in fresh],
-                    "prefix": [p[0] for p in broken],
-                    "middle": pa.array([p[1] for p in broken], pa.string()),
-                    "postfix": pa.array([p[2] for p in broken], pa.string()),
-                    "valued": [id in self._valued for id, _ in fresh],
-                }
-            )
-            self._database.insert("query_linear_path", table)
+            rows = [(id, text, *pieces(text), id in self._valued) for id, text in fresh]
+            self._database.insert("query_linear_path", as_table(rows, _LINEAR_PATH))
         return self._paths
 
     def enter_branches(self, branches: Iterable[tuple[int, Points]]) -> dict[tuple[int, str], int]:
-        """The numbers of branches by linear path and ``br_info``."""
+        """Enter branches that are new. Return the numbers of all by linear path and ``br_info``."""
         fresh: list[tuple[int, int, str]] = []
         last = max(self._branches.values(), default=0)
         for path, points in branches:
@@ -122,13 +130,11 @@ class State:
                 fresh.append((last, path, info))
                 self._tell_branch(last, path, points)
         if fresh:
-            ids, paths, infos = zip(*fresh, strict=True)
-            columns = {"br_info_id": pa.array(ids, pa.int32()), "linear_path_id": pa.array(paths, pa.int32())}
-            self._database.insert("linear_path_br_info", pa.table({**columns, "br_info": list(infos)}))
+            self._database.insert("linear_path_br_info", as_table(fresh, _BR_INFO))
         return self._branches
 
     def write_news(self, news: tuple[list[Any], list[Any]]) -> None:
-        """What the kernel has found out, into Tagpath_Map, PathMatch and TagPath_BrInfo."""
+        """Write what the kernel has found out into Tagpath_Map, PathMatch and TagPath_BrInfo."""
         matches, positions = news
         if not matches and not positions:
             return
@@ -140,37 +146,31 @@ class State:
         if unknown:
             texts = [self.shredder.tag_path(n) for n in unknown]
             ids = range(self._last_tag_path + 1, self._last_tag_path + 1 + len(unknown))
-            columns = {"tagpath_id": pa.array(ids, pa.int32()), "tagpath": texts}
-            db.insert("tagpath_map", pa.table({**columns, "inv_tagpath": [reverse(text) for text in texts]}))
+            rows = [(id, text, reverse(text)) for id, text in zip(ids, texts, strict=True)]
+            db.insert("tagpath_map", as_table(rows, _TAG_PATH))
             for number, id in zip(unknown, ids, strict=True):
                 self._number(number, id)
         # what another process has entered before is no news there
-        pairs = [(self._id(tag), path) for tag, path in matches]
-        self._insert_new("path_match", {"tagpath_id": pa.int32(), "linear_path_id": pa.int32()}, pairs)
-        rows = [(self._id(tag), branch, self._points[branch], depths) for tag, branch, depths in positions]
-        lists = pa.list_(pa.int32())
-        types = {"tagpath_id": pa.int32(), "br_info_id": pa.int32(), "points": lists, "bp_position": lists}
-        self._insert_new("tagpath_br_info", types, rows)
+        self._insert_new("path_match", _PATH_MATCH, [(self._id(tag), path) for tag, path in matches])
+        bindings = [(self._id(tag), branch, self._points[branch], depths) for tag, branch, depths in positions]
+        self._insert_new("tagpath_br_info", _BINDING, bindings)
 
-    def _insert_new(self, table: str, types: dict[str, pa.DataType], rows: list[tuple[Any, ...]]) -> None:
+    def _insert_new(self, table: str, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> None:
         if not rows:
             return
-        columns = [pa.array(c, t) for c, t in zip(zip(*rows, strict=True), types.values(), strict=True)]
-        db, names = self._database, ", ".join(types)
-        db.execute(f"CREATE TEMP TABLE new_rows AS SELECT {names} FROM {table} WHERE 1 = 0")
-        db.insert("new_rows", pa.Table.from_arrays(columns, list(types)))
-        same = " AND ".join(f"t.{name} = n.{name}" for name in types)
-        db.execute(
-            f"INSERT INTO {table} ({names}) SELECT DISTINCT {names} FROM new_rows n"
-            f" WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE {same})"
-        )
-        db.execute("DROP TABLE new_rows")
+        db, names = self._database, ", ".join(schema.names)
+        same = " AND ".join(f"t.{name} = n.{name}" for name in schema.names)
+        with temporary(db, "new_rows", as_table(rows, schema)):
+            db.execute(
+                f"INSERT INTO {table} ({names}) SELECT DISTINCT {names} FROM new_rows n"
+                f" WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE {same})"
+            )
 
     def _id(self, tag_path: int) -> int:
         return self._tag_paths[tag_path] if tag_path < len(self._tag_paths) else 0
 
     def ids_of(self, tag_paths: pa.Array) -> pa.Array:
-        """The kernel's numbers of tag paths as those of the tables."""
+        """Return the tables' numbers of tag paths for the kernel's."""
         if self._as_array is None:
             self._as_array = pa.array(self._tag_paths, pa.int32())
         return self._as_array.take(tag_paths)

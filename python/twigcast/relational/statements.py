@@ -32,8 +32,6 @@ class Dialect:
     same: str
     """That ``{a}`` and ``{b}`` are the same string, so that an index finds the one by the other."""
     double: str
-    any: str
-    """Whether ``{condition}`` holds for some row of the group."""
 
 
 DUCKDB = Dialect(
@@ -45,7 +43,6 @@ DUCKDB = Dialect(
     br_pred="br_pred",
     same="{a} = {b}",
     double="DOUBLE",
-    any="bool_or({condition})",
 )
 POSTGRESQL = Dialect(
     "postgresql",
@@ -56,7 +53,6 @@ POSTGRESQL = Dialect(
     br_pred="twigcast_br_pred",
     same="md5({a}) = md5({b}) AND {a} = {b}",
     double="DOUBLE PRECISION",
-    any="bool_or({condition})",
 )
 SPARK = Dialect(
     "spark",
@@ -67,7 +63,6 @@ SPARK = Dialect(
     br_pred="br_pred",
     same="{a} = {b}",
     double="DOUBLE",
-    any="bool_or({condition})",
 )
 
 _EQUAL = "('" + "', '".join(EQUALITIES) + "')"
@@ -77,10 +72,12 @@ _EQUAL = "('" + "', '".join(EQUALITIES) + "')"
 class Layout:
     """What of the tables a statement has to look at."""
 
-    unroll: int = 0
-    """Predicates per row of predicate_unroll; 0: the plan does not unroll."""
+    unroll: int
+    """Predicates per row of predicate_unroll."""
     chains: bool = True
-    """There are rows in query_predicate: with unrolling, the rest of long conjunctions."""
+    """There are rows in query_predicate: the rest of long conjunctions."""
+    starts: bool = False
+    """There are chains that are whole conjunctions (the paper's other layouts)."""
     branches: bool = True
     """There are rows in query_branch_point."""
     alternatives: bool = True
@@ -120,19 +117,18 @@ def _comma(parts: list[str]) -> str:
 
 
 def match_tables(d: Dialect, layout: Layout) -> tuple[dict[str, Body], str]:
-    """The tables that lead to the result, each read by those after it, and the result."""
+    """Return the tables that lead to the result, each read by those after it, and the result."""
     tables: dict[str, Body] = dict(_values(d, layout.references))
     found: list[str] = []
     rests: list[str] = []
-    if layout.unroll:
-        for number, signature in layout.shapes:
-            tables[f"unrolled_{number}"] = _of_shape(d, number, signature, layout.chains)
-        if layout.others:
-            tables["unrolled"] = _unrolled(d, layout)
-        for name in [name for name in tables if name.startswith("unrolled")]:
-            found.append(f"SELECT event_id, sub_id FROM {name}" + " WHERE final" * layout.chains)
-            rests.append(f"SELECT event_id, chain_id FROM {name} WHERE NOT final")
-    else:
+    for number, signature in layout.shapes:
+        tables[f"unrolled_{number}"] = _of_shape(d, number, signature, layout.chains)
+    if layout.others:
+        tables["unrolled"] = _unrolled(d, layout)
+    for name in [name for name in tables if name.startswith("unrolled")]:
+        found.append(f"SELECT event_id, sub_id FROM {name}" + " WHERE final" * layout.chains)
+        rests.append(f"SELECT event_id, chain_id FROM {name} WHERE NOT final")
+    if layout.starts:
         rests.append("SELECT DISTINCT event_id, CAST(0 AS BIGINT) AS chain_id FROM path_value")
     if layout.chains and rests:
         tables["equal"] = _equal(d, rests)
@@ -200,7 +196,7 @@ def _values(d: Dialect, references: bool) -> Iterator[tuple[str, str]]:
 
 
 def _enriched(d: Dialect) -> str:
-    """The enriched message (§3.1): which columns of reference data have a value is one more of its values."""
+    """Return rows for reference data (§3.1): the columns that have a value of the message are values of it too."""
     return (
         f"\nUNION ALL\nSELECT DISTINCT v.event_id, v.linear_path_id, '{IN}' AS op, r.reference AS value,"
         f" CAST(0 AS {d.double}) AS number\n"
@@ -209,14 +205,14 @@ def _enriched(d: Dialect) -> str:
 
 
 def aggregates(d: Dialect, condition: str) -> dict[str, str]:
-    """What a predicate has to know of the values of a path: of those rows of a group where the condition holds."""
+    """Return aggregates of a path's values that predicates test, over the rows of a group that meet a condition."""
     only = "" if condition == "TRUE" else f" FILTER (WHERE {condition})"
     return {
         "min_number": f"min(number){only}",
         "max_number": f"max(number){only}",
         "min_value": f"min(value){only}",
         "max_value": f"max(value){only}",
-        "no_number": d.any.format(condition="value IS NOT NULL AND number IS NULL") + only,
+        "no_number": f"bool_or(value IS NOT NULL AND number IS NULL){only}",
         "all_values": d.collect.format(value="value") + only,
         "all_numbers": d.collect.format(value="number") + only,
         "present": f"count(*){only}",
@@ -263,7 +259,7 @@ def _node_test(q: str, v: str) -> str:
 
 
 def _equal(d: Dialect, seeds: Sequence[str]) -> Recursion:
-    """The first stage: equalities. The recursion stops where a chain ends or goes on with other predicates. A chain has
+    """Return the first stage: equalities, until a chain ends or goes on with other predicates. A chain has
     one way to each of its predicates, and a message one row for each path and value: nothing comes twice."""
     seed = _indent("\nUNION ALL\n".join(seeds))
     return Recursion(

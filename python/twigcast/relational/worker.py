@@ -1,4 +1,7 @@
-"""Shredding elsewhere than where the tables are: a worker knows the linear paths, and names tag paths by their text."""
+"""What runs elsewhere than where the tables are: shredding, and BrPred, the natural join over branch points.
+
+A worker knows the linear paths, and names tag paths by their text.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class Shredding:
         return cls(
             tuple(rows("SELECT id, linear_path, valued FROM query_linear_path ORDER BY id")),
             tuple(rows("SELECT br_info_id, linear_path_id, br_info FROM linear_path_br_info ORDER BY br_info_id")),
-            tuple(engine.limits.of_kernel().items()),
+            tuple(engine.limits.as_dict().items()),
         )
 
     def rows(self, events: pa.Array, xml: pa.Array) -> Iterator[pa.RecordBatch]:
@@ -84,3 +87,9 @@ def _shredder(shredding: Shredding) -> _kernel.Shredder:
     for number, path, info in shredding.branches:
         shredder.add_branch(number, path, [step - 1 for _, step in points_of(info)])
     return shredder
+
+
+def br_pred(branches: pa.Array, points: pa.Array, nodes: pa.Array) -> pa.Array:
+    """For each row: do its branches meet in the same nodes at their branch points (relational §3.5.2)?"""
+    columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in (branches, points, nodes)]
+    return pa.array(_kernel.branches_meet(*columns))

@@ -54,8 +54,8 @@ class Schema:
 
 
 def dtd_schema(source: str | Path | bytes, *, roots: tuple[str, ...] = ()) -> Schema:
-    """A DTD: a file's path, or its text as bytes. External entities are looked up in the folder of the file, and below,
-    never elsewhere; a text alone has none."""
+    """Read a DTD: a file's path, or its text as bytes. External entities are looked up in the folder of the file, and
+    below, never elsewhere; a text alone has none."""
     dtd = read_dtd(source)
     text = libxml2.Dtd(source) if isinstance(source, bytes) else libxml2.Dtd.of_file(Path(source))
 

@@ -92,7 +92,7 @@ def _transform(graph: ElementGraph, transform: Transform) -> tuple[bool, Impossi
 
 
 def _place(query: str, why: Impossible) -> Span:
-    """The step in the text: patterns know no places, so it is the first that is named so after the steps before it."""
+    """Return the step in the text: the first of its name after the steps before it, for patterns know no places."""
     text = _LITERAL.sub(lambda found: " " * len(found[0]), query)
     at = 0
     for name in _NAME.findall(re.sub(r"\{[^}]*\}", "", why.path)):

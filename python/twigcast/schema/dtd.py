@@ -104,7 +104,7 @@ class Dtd:
 
 
 def need(particle: Particle, heights: dict[str, float]) -> float:
-    """The least number of levels below its parent that ``particle`` asks for."""
+    """Return the least number of levels below its parent that ``particle`` asks for."""
     if particle.occurs in ("opt", "mult") or particle.kind == "text":
         return 0
     return need_once(particle, heights)
@@ -142,7 +142,7 @@ def read_dtd(source: str | Path | bytes) -> Dtd:
 
 
 def _wrapped(data: bytes) -> Any:
-    """The internal subset of a document, or of a bare DOCTYPE declaration as the XQuery use cases print theirs."""
+    """Return the internal subset of a document, or of a bare DOCTYPE declaration (as in the XQuery use cases)."""
     after = data[data.rfind(b"]>") + 2 :].strip()
     tree = etree.parse(BytesIO(data.strip() + (b"" if after else b"<x/>")), libxml2.parser())
     return tree.docinfo.internalDTD

@@ -47,7 +47,7 @@ class _Builder:
         return found
 
     def substitutes(self, element: Any) -> Iterator[Any]:
-        """An element and what may stand in its place (substitution groups)."""
+        """Yield an element and what may stand in its place (substitution groups)."""
         seen: set[str] = set()
         stack = [element]
         while stack:

@@ -20,7 +20,7 @@ class Gate:
     """Lets messages through that are valid by at least one of the schemas. Any thread may ask."""
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
-        """Raises OptionError if a schema cannot be used."""
+        """Make a gate. Raises OptionError if a schema cannot be used."""
         self._schemas = tuple(schemas)
         for schema in self._schemas:
             schema.prepare()

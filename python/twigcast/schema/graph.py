@@ -37,7 +37,7 @@ class Declaration:
         return (None in (ns, self.ns) or ns == self.ns) and (None in (local, self.local) or local == self.local)
 
     def may_have(self, ns: str | None, local: str | None) -> bool:
-        """An attribute that passes this test."""
+        """Return whether an attribute may occur that passes this test."""
         if self.any_attribute or ns == XSI:
             return True
         return any(ns in (None, one[0]) and local in (None, one[1]) for one in self.attributes)
@@ -57,7 +57,7 @@ class ElementGraph:
             mask ^= low
 
     def named(self, ns: str | None, local: str | None) -> int:
-        """The declarations that pass a name test."""
+        """Return the declarations that pass a name test."""
         key = (ns, local)
         found = self._named.get(key)
         if found is None:

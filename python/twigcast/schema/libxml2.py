@@ -84,10 +84,9 @@ def plain(xml: bytes | str, limits: Limits, *, ids: bool = False) -> bytes:
     """Return a message in plain form, with declarations of ID attributes if ``ids``. Raises MessageError if the kernel
     cannot read it."""
     data = xml.encode() if isinstance(xml, str) else xml
-    made, error = _kernel.plain(data, limits.of_kernel(), ids=ids)
+    made, error = _kernel.plain(data, limits.as_dict(), ids=ids)
     if error is not None:
-        code, text, line, column, offset = error
-        raise MessageError(code, text, line=line, column=column, offset=offset)
+        raise MessageError.of_kernel(error)
     return made
 
 
@@ -122,7 +121,7 @@ def refused(error: etree.XMLSyntaxError) -> MessageError:
 
 def places(xml: bytes, elements: Sequence[int], limits: Limits) -> list[tuple[int, int, int]]:
     """Return line, column and offset in the message for each of these elements, numbered from 0 in document order."""
-    found, error = _kernel.places(xml, elements, limits.of_kernel())
+    found, error = _kernel.places(xml, elements, limits.as_dict())
     if error is not None:
         return [(1, 1, 0)] * len(elements)
     return [place or (1, 1, 0) for place in found]

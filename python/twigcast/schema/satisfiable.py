@@ -61,7 +61,7 @@ def never_true(graph: ElementGraph, predicate: Predicate) -> tuple[bool, Impossi
 
 
 def _twig(graph: ElementGraph, twig: Twig, at: int | None, path: str) -> tuple[int, Impossible | None]:
-    """The declarations that the twig may end at, or why there are none."""
+    """Return the declarations that the twig may end at, or why there are none."""
     reached = at
     for node in twig.nodes:
         before = reached
@@ -77,7 +77,7 @@ def _twig(graph: ElementGraph, twig: Twig, at: int | None, path: str) -> tuple[i
 
 
 def narrowed(graph: ElementGraph, predicate: Predicate, at: int, path: str) -> tuple[int, Impossible | None]:
-    """The declarations for which the predicate may hold. Only what is sure is left out: a negation rules out nothing.
+    """Return the declarations for which the predicate may hold. What is not sure stays: a negation rules out nothing.
 
     None of them: with the reason where a step is to blame."""
     match predicate:

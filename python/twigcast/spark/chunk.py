@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twigcast.chunk.chunker import Chunker
-from twigcast.chunk.filter import Filter, Merge, Outcome
+from twigcast.chunk.filter import Filter, Merge, Outcome, Reason
 from twigcast.chunk.prepare import prepare
-from twigcast.chunk.run import known
 from twigcast.chunk.scheme import Fragment, Scheme
 from twigcast.chunk.source import blocks
 from twigcast.engine import Subscription, SubscriptionId
@@ -35,52 +34,29 @@ if TYPE_CHECKING:
 BATCH = 4 << 20
 """Bytes of a fragment, where it may be cut: enough for a task to be worth it, little enough to be sent about."""
 
+WRONG_SQL = "reason string, line bigint, column bigint, offset bigint, text string"
 FRAGMENTS_SQL = (
     "document string, chunk int, scheme int, priority int, xml binary, here array<bigint>, there array<bigint>, "
-    "offsets array<bigint>, reason string, line bigint, column bigint, offset bigint, text string"
+    f"offsets array<bigint>, {WRONG_SQL}"
 )
 """``chunk`` is null in the last row of a document; ``reason`` and what follows then say what is wrong, if anything."""
 
 OUTCOMES_SQL = (
     "document string, scheme int, number int, nodes array<bigint>, fragments array<binary>, complete boolean, "
-    "payload binary, missing string, reason string, line bigint, column bigint, offset bigint, text string"
+    f"payload binary, missing string, {WRONG_SQL}"
 )
+_TYPES = {
+    "string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(), "boolean": pa.bool_(),
+    "array<bigint>": pa.list_(pa.int64()), "array<binary>": pa.list_(pa.binary()),
+}  # fmt: skip
 
-_LIST = pa.list_(pa.int64())
-_WRONG = [
-    ("reason", pa.string()),
-    ("line", pa.int64()),
-    ("column", pa.int64()),
-    ("offset", pa.int64()),
-    ("text", pa.string()),
-]
-_FRAGMENTS = pa.schema(
-    [
-        ("document", pa.string()),
-        ("chunk", pa.int32()),
-        ("scheme", pa.int32()),
-        ("priority", pa.int32()),
-        ("xml", pa.binary()),
-        ("here", _LIST),
-        ("there", _LIST),
-        ("offsets", _LIST),
-        *_WRONG,
-    ]
-)
-_OUTCOMES = pa.schema(
-    [
-        ("document", pa.string()),
-        ("scheme", pa.int32()),
-        ("number", pa.int32()),
-        ("nodes", _LIST),
-        ("fragments", pa.list_(pa.binary())),
-        ("complete", pa.bool_()),
-        ("payload", pa.binary()),
-        ("missing", pa.string()),
-        *_WRONG,
-    ]
-)
 
+def _arrow(sql: str) -> pa.Schema:
+    """Return the Arrow schema of columns as SQL declares them."""
+    return pa.schema([(name, _TYPES[kind]) for name, kind in map(str.split, sql.split(", "))])
+
+
+_FRAGMENTS, _OUTCOMES, _WRONG = _arrow(FRAGMENTS_SQL), _arrow(OUTCOMES_SQL), _arrow(WRONG_SQL).names
 FOREIGN = "not-of-schema"
 TOO_LARGE = "fragment-too-large"
 
@@ -182,7 +158,7 @@ class Evaluate:
         known = {"document": row["document"].as_py(), "scheme": row["scheme"].as_py()}
         chunk = row["chunk"].as_py()
         if chunk is None:
-            wrong = {name: row[name].as_py() for name, _ in _WRONG}
+            wrong = {name: row[name].as_py() for name in _WRONG}
             yield {**known, **wrong, "complete": True}
             for overfull in row["here"].as_py() or ():
                 yield from (
@@ -221,31 +197,24 @@ class MergeDocument:
         last = max((row for row in rows if row["number"] is None), key=lambda row: row["scheme"])
         scheme = self.schemes[last["scheme"]]
         merge = Merge(scheme, self.limits)
-        found: set[int] = set()
-        missing: dict[int, tuple[str, str]] = {}
+        problems: dict[int, Reason] = {}
         for row in rows:
             if row["scheme"] != last["scheme"] or row["number"] is None:
                 continue
             if row["reason"] is not None:
-                why = (row["reason"], row["text"] or f"a part has more than {self.limits.max_bytes} bytes")
-                missing[row["number"]] = why
+                text = row["text"] or f"a part has more than {self.limits.max_bytes} bytes"
+                problems[row["number"]] = row["reason"], text
                 continue
             names = ("number", "nodes", "fragments", "complete", "payload", "missing")
             merge.add([Outcome(**{name: row[name] for name in names})])
-            found.add(row["number"])
-        made: list[dict[str, object]] = []
-        sure: dict[SubscriptionId, bool] = {}
         document = last["document"]
-        for one in scheme.answers:
-            lacks = next((number for number in one.numbers if number in missing), None)
-            if one.is_certain(found) or (last["reason"] is None and lacks is None):
-                sure[one.id] = last["reason"] is None and lacks is None
-            elif lacks is not None:
-                reason, text = missing[lacks]
-                made.append({"message": document, "subscription": self._id(one.id), "reason": reason, "text": text})
-        answers = [known(one, of_all=sure[one.id]) for one in merge.answers() if one.id in sure]
+        answers, undecided = merge.known(problems, whole=last["reason"] is None)
+        made: list[dict[str, object]] = [
+            {"message": document, "subscription": self._id(one.id), "reason": one.code, "text": one.text}
+            for one in undecided
+        ]
         if last["reason"] is not None:
-            made.append({"message": document, **{name: last[name] for name, _ in _WRONG}})
+            made.append({"message": document, **{name: last[name] for name in _WRONG}})
         return pa.concat_tables([self._matches(document, answers), pa.Table.from_pylist(made, self.schema)])
 
     def _id(self, id: SubscriptionId) -> SubscriptionId:
@@ -339,8 +308,6 @@ def match(
     matches are those that hold whatever the rest had been. Fragments that subscriptions in ``first`` wait for are
     evaluated before others that have come to the same task. ``tasks``: how many match at the same time.
     """
-    from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
-
     limits = limits or Limits()
     scheme = prepare(subscriptions, chunks=chunks, schema=schema, namespaces=namespaces)
     plain = None if schema is None else prepare(subscriptions, chunks=chunks, namespaces=namespaces)
@@ -350,19 +317,9 @@ def match(
     outcomes = spread.mapInArrow(Evaluate(schemes, limits), OUTCOMES_SQL)
     numbers = all(isinstance(one.id, int) for one in subscriptions)
     selects = any(one.result != "match" or is_transform(one.query) for one in subscriptions)
-    fields = [
-        ("message", pa.string(), StringType()),
-        ("subscription", pa.int64() if numbers else pa.string(), LongType() if numbers else StringType()),
-        ("reason", pa.string(), StringType()),
-        ("line", pa.int64(), LongType()),
-        ("column", pa.int64(), LongType()),
-        ("offset", pa.int64(), LongType()),
-        ("text", pa.string(), StringType()),
-        ("original", pa.binary(), BinaryType()),
-        *([("payload", pa.binary(), BinaryType())] if selects else []),
-    ]
-    sql = StructType([StructField(name, kind) for name, _, kind in fields])
-    task = MergeDocument(schemes, limits, pa.schema([(name, kind) for name, kind, _ in fields]))
+    sql = f"message string, subscription {'bigint' if numbers else 'string'}, {WRONG_SQL}, original binary"
+    sql += ", payload binary" * selects
+    task = MergeDocument(schemes, limits, _arrow(sql))
 
     def merged(table: pa.Table) -> pa.Table:  # Spark counts the arguments, of which a method has one more
         return task(table)

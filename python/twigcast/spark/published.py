@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twigcast.relational import statements
-from twigcast.relational.branches import br_pred
 from twigcast.relational.database import Database
 from twigcast.relational.statements import Layout
+from twigcast.relational.worker import br_pred
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 from twigcast.errors import OptionError
 from twigcast.relational.database import open_database
 from twigcast.relational.engine import RelationalEngine
-from twigcast.relational.layout import own_joins
-from twigcast.relational.migrate import VERSION, create
-from twigcast.relational.plans import Plan
 from twigcast.relational.statements import Layout
+from twigcast.relational.tables import VERSION, create, layout_from
 from twigcast.spark.paths import local_uri
 from twigcast.spark.published import PATHS, RULES, Published, frame_of
 
@@ -75,15 +73,12 @@ class RuleTables:
         if missing:
             raise OptionError("bad-rules", f"there is no table {missing[0]!r}", hint=f"rules are {', '.join(TABLES)}")
         self._tables = dict(tables)
-        ((version, name, unroll, buckets),) = (
-            tables["relational_meta"].select("version", "plan", "unroll", "buckets").collect()
-        )
+        ((version, self._unroll),) = tables["relational_meta"].select("version", "unroll").collect()
         if version != VERSION:
             hint = "open the database that they were saved from, which brings it up to date, and save them again"
             raise OptionError("other-version", f"these tables have version {version}, not {VERSION}", hint=hint)
-        self.plan = Plan(name, unroll, buckets)
         database = open_database(None, threads=1)
-        create(database, self.plan)
+        create(database, self._unroll)
         for small in SMALL:
             rows = tables[small].toArrow()
             database.insert(small, rows.cast(database.table(small).schema))
@@ -105,26 +100,14 @@ class RuleTables:
 
     def layout(self) -> Layout:
         if self._layout is None:
-            shapes: tuple[tuple[int, str], ...] = ()
-            others = False
-            if self.plan.unrolls:
-                sizes = self._tables["predicate_unroll"].groupBy("shape").count()
-                rows = sizes.join(self._tables["unroll_shape"], "shape").select("shape", "signature", "count").collect()
-                counts = sorted(((shape, text, n) for shape, text, n in rows), key=lambda row: (-row[2], row[0]))
-                shapes, others = own_joins(counts)
-            self._layout = Layout(
-                unroll=self.plan.unroll if self.plan.unrolls else 0,
-                chains=self._some("query_predicate"),
-                branches=self._some("query_branch_point"),
-                alternatives=self._some("query_alternative"),
-                references=self._some("reference_value"),
-                shapes=shapes,
-                others=others,
-            )
+            sizes = self._tables["predicate_unroll"].groupBy("shape").count()
+            rows = sizes.join(self._tables["unroll_shape"], "shape").select("shape", "signature", "count").collect()
+            counts = sorted(((shape, text, n) for shape, text, n in rows), key=lambda row: (-row[2], row[0]))
+            self._layout = layout_from(self._unroll, counts, self._has)
         return self._layout
 
-    def _some(self, name: str) -> bool:
-        return not self._tables[name].isEmpty()
+    def _has(self, name: str, condition: str) -> bool:
+        return not self._tables[name].where(condition).isEmpty()
 
     def named(self, spark: SparkSession) -> DataFrame:
         """The numbers and ids of all subscriptions; these are numbers if all are, else strings."""

@@ -20,7 +20,7 @@ from twigcast.store import tables
 from twigcast.store.checks import Checker
 from twigcast.store.database import HISTORY, Database, Writer, now
 from twigcast.store.errors import StoreError
-from twigcast.store.publishers import check_publisher
+from twigcast.store.publishers import check_against, check_publisher
 from twigcast.store.records import (
     Changes,
     PublisherRecord,
@@ -29,7 +29,6 @@ from twigcast.store.records import (
     check,
     from_row,
 )
-from twigcast.store.schemas import check_against
 from twigcast.store.targets import check_targets
 from twigcast.store.urls import DEFAULT
 from twigcast.subscription import check_subscriber_id

@@ -31,13 +31,14 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateTable
 
 from twigcast.engine.files import SHOWN, SubscriptionFileError
-from twigcast.errors import OptionError, Span, TwigcastError
+from twigcast.errors import OptionError, TwigcastError
 from twigcast.store import tables
 from twigcast.store.checks import Checker, Problems
 from twigcast.store.database import Database, Writer, now
+from twigcast.store.publishers import SchemaChecker
 from twigcast.store.records import SubscriptionRecord, from_json
-from twigcast.store.schemas import SchemaChecker
 from twigcast.store.store import PIECE, Store, unknown_subscriber
+from twigcast.subscription import parse_json
 
 # After so many bad lines the file as a whole is the mistake.
 MAX_PROBLEMS = 1_000
@@ -181,21 +182,7 @@ def _read(line: bytes, number: int) -> SubscriptionRecord | None:
         # pydantic's reader is quick; the standard one, below, has the better messages
         return from_json(quick_json(line), number)
     except ValueError:
-        line = line.strip()
-    if not line:
-        return None
-    try:
-        text = line.decode()
-        return from_json(json.loads(text), number)
-    except UnicodeDecodeError as error:
-        raise OptionError("bad-encoding", f"byte {error.start + 1} of the line is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        words = f"{error.msg} (column {error.pos + 1})"
-        raise OptionError("bad-json", words, source=text, span=Span(error.pos, error.pos + 1)) from None
-    except RecursionError:
-        raise OptionError("bad-json", "nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python reads
-        raise OptionError("bad-json", str(error)) from None
+        return from_json(parse_json(line), number) if line.strip() else None
 
 
 def _insert(connection: Connection, database: Database, rows: list[tuple[Any, ...]]) -> None:

@@ -241,7 +241,7 @@ class DocumentGenerator:
         return choice
 
     def _least(self, particle: Particle, out: list[str | None]) -> None:
-        """The smallest content that is valid: what is left to write once ``max_elements`` is reached."""
+        """Append the smallest valid content: all that is written once ``max_elements`` is reached."""
         if particle.kind == "text":
             out.append(None)
         elif particle.occurs in ("opt", "mult"):
@@ -256,7 +256,7 @@ class DocumentGenerator:
             self._least(min(particle.parts, key=lambda part: need(part, self._dtd.heights)), out)
 
     def _undeclared_prefixes(self) -> str:
-        """Declarations for prefixes that the DTD uses and never binds: without them nothing could read the document."""
+        """Return declarations for prefixes that the DTD uses and never binds; no parser reads documents without."""
         elements = self._dtd.elements.values()
         names = [*self._shapes, *(a.name for e in elements for a in e.attributes)]
         bound = {a.name[6:] for e in elements for a in e.attributes if a.name.startswith("xmlns:")} | {"xml", "xmlns"}

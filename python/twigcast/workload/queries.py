@@ -198,7 +198,7 @@ class QueryGenerator:
 
 
 def relative(steps: Sequence[tuple[str, str, str]]) -> str:
-    """Steps as a path inside a predicate, where a leading ``//`` would start at the document (SEMANTICS 1)."""
+    """Return steps as a path inside a predicate, where a leading ``//`` would start at the document (SEMANTICS 1)."""
     text = "".join(axis + test for axis, test, _ in steps)
     return "." + text if text.startswith("//") else text.removeprefix("/")
 

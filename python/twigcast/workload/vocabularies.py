@@ -16,7 +16,7 @@ def vocabulary(name: str) -> Dtd:
 
 
 def dtd_text(name: str) -> bytes:
-    """The DTD itself."""
+    """Return the text of a DTD."""
     if name not in VOCABULARIES:
         raise OptionError("unknown-vocabulary", f"no vocabulary {name!r}", hint=f"there are {', '.join(VOCABULARIES)}")
     return (files("twigcast.workload") / "dtds" / f"{name}.dtd").read_bytes()

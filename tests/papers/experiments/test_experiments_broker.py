@@ -9,6 +9,7 @@ import pytest
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.experiments import broker
 from twigcast.papers.experiments.assemble import assembled
+from twigcast.papers.experiments.check import checked
 from twigcast.papers.experiments.measure import Spread
 from twigcast.papers.experiments.report import Plot, Report, Table
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
@@ -25,7 +26,7 @@ def test_assembled_transforms_are_those_that_parsing_gives(name: str, predicates
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    sizes = broker.Sizes(2, 60, 60, (30, 60), (30, 60), 90, 2)
+    sizes = broker.Sizes(2, 60, 60, (30, 60), (30, 60), 90, 2, 1)
     return broker.experiments(sizes, "test", lambda text, share: None)
 
 
@@ -63,6 +64,14 @@ def test_the_alternatives_of_a_row_run_the_same_plans_and_find_the_same(tables: 
             assert cells["plans run"] + cells["plans proven empty"] == queries  # type: ignore[operator]
 
 
+def test_counts_and_claims_are_the_same_when_it_is_measured_again(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    again = broker.experiments(broker.Sizes(2, 60, 60, (30, 60), (30, 60), 90, 1, 1), "test", lambda text, share: None)
+    found = checked(report.write(tmp_path), again)
+    assert found.counted == found.equal > 100, found.differences
+    assert found.measured > 100 and found.claims > 20
+
+
 def test_a_setting_has_one_number_everywhere(tables: dict[str, Table]) -> None:
     seventh, eighth, ninth = (tables[f"Figure {n}"].rows for n in (7, 8, 9))
     assert seventh[-1][1:4] == eighth[0][1:4] == ninth[1][1:4]
@@ -72,8 +81,6 @@ def test_a_setting_has_one_number_everywhere(tables: dict[str, Table]) -> None:
 def test_equal_plans_run_once_only_in_figure_12_and_table_5() -> None:
     work = broker.workload("bib", 1)
     plans = broker._plans(work, work.queries(20), "FWR", broker.BEST)
-    every, unique = broker.Engine(work.column), broker.Engine(work.column, unique=True)
-    for plan in (*plans, *plans):
-        every.add(plan)
-        unique.add(plan)
+    encodings = broker.encoded_plans([*plans, *plans])
+    every, unique = broker.Engine(work.column, encodings), broker.Engine(work.column, encodings, unique=True)
     assert every.plans + every.empty == 40 and unique.plans <= 20

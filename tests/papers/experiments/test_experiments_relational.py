@@ -13,7 +13,7 @@ from twigcast.papers.experiments.report import Table
 
 def test_its_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    sizes = relational.Sizes(2_000, (50, 100), 5, 1, messages=200)
+    sizes = relational.Sizes(2_000, (50, 100), 5, 1, 1, messages=200)
     report = relational.experiments(sizes, "test", lambda text, share: None)
     first, second, third = (part for part in report.parts if isinstance(part, Table))
     for table in (first, second, third):

@@ -82,10 +82,10 @@ class Sink(ABC):
         return batch.pieces()
 
     def start(self) -> None:  # noqa: B027
-        """Called once before the first batch."""
+        """Begin to work. Called once before the first batch."""
 
     def close(self) -> None:  # noqa: B027
-        """Called once after the last batch; returns when nothing is under way any more."""
+        """Finish what is under way. Called once after the last batch."""
 
     @property
     def ready(self) -> bool:
@@ -110,7 +110,7 @@ class Context:
 
 
 def contents(piece: Piece) -> pa.Array:
-    """What is delivered, per delivery: its payload, or else the message. As a dictionary: each body is there once."""
+    """Return what is delivered: the payload, or else the message. It is a dictionary, with each body once."""
     rows = piece.rows
     used = pc.unique(rows)
     dictionary = piece.messages.column("xml").take(used)

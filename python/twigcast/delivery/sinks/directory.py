@@ -16,31 +16,22 @@ import pyarrow.compute as pc
 
 from twigcast.delivery.jsonl import joined, lines
 from twigcast.delivery.log import Piece
-from twigcast.delivery.publication import Publication
-from twigcast.delivery.sinks.base import Batch, Sink, cannot_write, contents
+from twigcast.delivery.publication import FileSink
+from twigcast.delivery.sinks.base import Batch, contents
 
 _PLAIN = re.compile(r"[A-Za-z0-9@+=-][A-Za-z0-9@+=._-]*")
 _LONGEST = 120
 
 
-class DirectorySink(Sink):
+class DirectorySink(FileSink):
     """A sink that writes files: one per delivery (``layout="files"``) or per batch (``"jsonl"``, ``"matches"``)."""
 
     def __init__(self, name: str, path: Path, state: str, layout: str = "files") -> None:
-        super().__init__(name)
-        self._path = path
-        self._state = state
+        super().__init__(name, path, state)
         self._layout = layout
-        self._publication = Publication(path, name, state)
-
-    def deliver(self, batch: Batch) -> None:
-        try:
-            self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
 
     def undelivered(self, batch: Batch) -> Iterator[Piece]:
-        published = self._publication.published(batch.stream, batch.batch)
+        published = self.publication.published(batch.stream, batch.batch)
         for piece in batch.pieces():
             columns = (piece.deliveries.column(name).to_pylist() for name in ("delivery", "subscription", "subscriber"))
             left = [
@@ -52,10 +43,11 @@ class DirectorySink(Sink):
     def _file(self, batch: Batch, delivery: str, subscription: str) -> str:
         """Return the name of the file that a delivery is in."""
         if self._layout != "files":
-            return f"{batch.stream}-{batch.batch:08d}-{self._state}.jsonl"
+            return f"{self.name_of(batch)}.jsonl"
         return f"{folder_name(subscription)}.{delivery}.xml"
 
-    def _write(self, batch: Batch, folder: Path) -> None:
+    def write(self, batch: Batch, folder: Path) -> None:
+        """Write the files of a batch."""
         made: set[Path] = set()
         for piece in batch.pieces():
             if self._layout != "files":
@@ -89,7 +81,7 @@ class DirectorySink(Sink):
 
 
 def folder_name(name: str | None) -> str:
-    """A name that is safe in a file system, the same as the given one if that is; no two have the same."""
+    """Return a name that is safe in a file system, unchanged if it is; different names stay different."""
     if name is None:
         return "_"
     if len(name) <= _LONGEST and _PLAIN.fullmatch(name):

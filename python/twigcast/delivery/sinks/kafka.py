@@ -79,9 +79,7 @@ class KafkaSink(Sink):
 
     def deliver(self, batch: Batch) -> None:
         try:
-            if self._producer is None:
-                self._connect()
-            done = self._cursor(batch.stream)
+            done = self._position(batch.stream)
             if done.batch <= batch.batch:
                 sent = self._produce(batch, _start(done, batch))
                 while self._transaction(batch, sent):
@@ -92,9 +90,7 @@ class KafkaSink(Sink):
 
     def undelivered(self, batch: Batch) -> Iterator[Piece]:
         try:
-            if self._producer is None:
-                self._connect()
-            done = self._cursor(batch.stream)
+            done = self._position(batch.stream)
         except self._kafka.KafkaException as error:
             self._forget()
             # A commit whose answer was lost may have succeeded. Only Kafka can tell.
@@ -251,7 +247,10 @@ class KafkaSink(Sink):
                 if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
 
-    def _cursor(self, stream: str) -> Position:
+    def _position(self, stream: str) -> Position:
+        """Return how far the sink is in a stream. Connects if need be."""
+        if self._producer is None:
+            self._connect()
         if stream not in self._done:
             [found] = self._group(stream).committed([self._kafka.TopicPartition(CURSORS, 0)], _TIMEOUT)
             self._done[stream] = Position.decode(found.offset)
@@ -297,13 +296,13 @@ def _after(piece: Piece, start: int) -> Piece:
 
 
 def topic_of(pattern: str, subscriber: str | None) -> str:
-    """``{subscriber}`` filled in; what a topic's name cannot have becomes ``_`` and the code of the character."""
+    """Fill in ``{subscriber}``; what a topic's name cannot have becomes ``_`` and the code of the character."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else f"_{ord(c):x}_" for c in subscriber or "none")
     return pattern.replace("{subscriber}", safe)[:249]
 
 
 def _head(of_message: dict[str, pa.Array], row: int) -> tuple[list[tuple[str, bytes]], int]:
-    """What all deliveries of a message have in common: headers, and Kafka's timestamp."""
+    """Return what all deliveries of a message have in common: headers, and Kafka's timestamp."""
     headers = [(name, (value or "").encode()) for name, value in of_message["headers"][row].as_py() or ()]
     headers += [(f"twigcast-{name}", of_message[name][row].as_py().encode()) for name in ("message", "stream")]
     micros = of_message["time"][row].value

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twigcast.delivery.log import Piece
-from twigcast.delivery.publication import Publication
-from twigcast.delivery.sinks.base import Batch, Sink, cannot_write, contents
+from twigcast.delivery.publication import FileSink
+from twigcast.delivery.sinks.base import Batch, contents
 from twigcast.delivery.writer import TIME
 
 CONTENT = pa.dictionary(pa.int32(), pa.binary())
@@ -34,28 +34,22 @@ _DICTIONARY_BYTES = 1 << 30
 """So that bodies stay in the dictionary: beyond Parquet's usual 1 MiB each delivery would have its copy."""
 
 
-class ParquetSink(Sink):
-    def __init__(self, name: str, path: Path, state: str, compression: str) -> None:
-        super().__init__(name)
-        self._path = path
-        self._compression = compression
-        self._state = state
-        self._publication = Publication(path, name, state)
+class ParquetSink(FileSink):
+    """A sink that writes a file of the table for each batch."""
 
-    def deliver(self, batch: Batch) -> None:
-        try:
-            self._publication.publish(batch.stream, batch.batch, lambda folder: self._write(batch, folder))
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
+    def __init__(self, name: str, path: Path, state: str, compression: str) -> None:
+        super().__init__(name, path, state)
+        self._compression = compression
 
     def undelivered(self, batch: Batch) -> Iterator[Piece]:
-        if not self._publication.published(batch.stream, batch.batch)(self._file(batch)):
+        if not self.publication.published(batch.stream, batch.batch)(self._file(batch)):
             yield from batch.pieces()
 
     def _file(self, batch: Batch) -> str:
-        return f"date={batch.date}/{batch.stream}-{batch.batch:08d}-{self._state}.parquet"
+        return f"date={batch.date}/{self.name_of(batch)}.parquet"
 
-    def _write(self, batch: Batch, folder: Path) -> None:
+    def write(self, batch: Batch, folder: Path) -> None:
+        """Write the file of a batch."""
         writer = None
         try:
             for piece in batch.pieces():

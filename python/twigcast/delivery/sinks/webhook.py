@@ -10,7 +10,6 @@ import dataclasses
 import http.client
 import logging
 import queue
-import random
 import sqlite3
 import threading
 import time
@@ -23,7 +22,7 @@ from twigcast.common.references import resolve
 from twigcast.config import WebhookSink as Settings
 from twigcast.delivery import slots
 from twigcast.delivery.addresses import ForbiddenAddress
-from twigcast.delivery.breaker import Breaker
+from twigcast.delivery.breaker import Breaker, retry_pause
 from twigcast.delivery.http import Answer, Call, header_value, origin, signed
 from twigcast.delivery.log import Piece
 from twigcast.delivery.single import Waiting
@@ -154,7 +153,7 @@ class WebhookSink(Sink):
         self._last_results()
 
     def _last_results(self) -> None:
-        """Calls under way may still succeed; that they did should not be forgotten."""
+        """Record the calls that succeed while the sink ends."""
         end = time.time() + _LAST
         while any(target.busy for target in self._targets.values()):
             if time.time() > end:
@@ -292,8 +291,7 @@ class WebhookSink(Sink):
         elif now - waiting.created > settings.max_age:
             dead.append((tried, "webhook-age", result.error))
         else:
-            pause = min(settings.max_backoff, settings.backoff * 2.0 ** min(attempts - 1, 30))
-            pause *= random.uniform(0.5, 1.0)  # so that what failed together does not come back together
+            pause = retry_pause(attempts, settings.backoff, settings.max_backoff)
             later.append((waiting.id, now + max(pause, min(asked or 0.0, settings.max_age)), attempts, result.error))
 
     # -- calling ------------------------------------------------------------------------------------------------------
@@ -344,7 +342,7 @@ class WebhookSink(Sink):
         }
 
     def _key(self, subscriber: str | None) -> str:
-        """What concurrency and the breaker are about: the sink's own URL, or a subscriber's."""
+        """Return the key of a target, which has a breaker of its own: a subscriber, or the sink's own URL."""
         return subscriber or "" if self._own.of(subscriber, "webhook") is not None else ""
 
     def _where(self, subscriber: str | None) -> _Where | str:

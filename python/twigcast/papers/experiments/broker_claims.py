@@ -22,6 +22,7 @@ Times = Mapping[tuple[str, str], Spread]
 ByValue = Mapping[tuple[int, str], Spread]
 """By the value that varies and sharing."""
 
+HALF_A_SECOND = 500.0
 WIDE = 1.5
 """An advantage of this factor counts as a wide margin: the paper gives no number."""
 
@@ -76,8 +77,8 @@ def operators(costs: Mapping[str, Sequence[Spread]]) -> list[Claim]:
         all_of("and the costs of semijoin and OuterJoin-Select are more than halved (§6.2.1)", halved, paper.KERNEL),
         counted(
             "With the DTD DupElim is unnecessary (§6.2.1)",
-            f"DupElim costs {schema['DupElim']} ms",
-            schema["DupElim"].high == 0,
+            "DupElim costs nothing" if not schema["DupElim"].highest else "DupElim costs something",
+            not schema["DupElim"].highest,
         ),
         all_of("The matching engine (PME) is a less dominant component (§6.2.1)", engine, paper.KERNEL),
     ]
@@ -266,9 +267,9 @@ def scaling(alone: Spread, shared: Spread, largest: Spread, unique: int) -> list
             5.0,
             why=paper.KERNEL,
         ),
-        less(
+        counted(
             "100,000 unique plans take 472 ms, less than half a second (§6.5)",
-            (f"{number(unique)} plans here, in ms,", largest),
-            ("500", Spread(500.0, 500.0, 500.0)),
+            f"{number(unique)} plans take {'less' if largest.highest < HALF_A_SECOND else 'more'} here",
+            largest.highest < HALF_A_SECOND,
         ),
     ]

@@ -12,6 +12,9 @@ from enum import Enum
 
 from twigcast.papers.experiments.measure import Spread, number
 
+Measured = Sequence[str | Spread]
+"""What was measured, as text with numbers in it."""
+
 
 class Outcome(Enum):
     """What the measurements say of a claim."""
@@ -25,13 +28,24 @@ class Outcome(Enum):
 class Claim:
     """A claim in words, with its place in the paper; what was measured; and what follows.
 
-    ``why`` names a known difference that can explain why the claim fails. It is shown only if the claim fails.
+    ``likely`` says whether the claim holds for the medians alone, without regard to spreads. ``why`` names a known
+    difference that can explain why the claim fails. It is shown only if the claim fails.
     """
 
     text: str
-    measured: str
+    measured: Measured
     outcome: Outcome
+    likely: bool
     why: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What was measured, as one text."""
+        return "".join(map(str, self.measured))
+
+    def agrees_with(self, printed: Claim) -> bool:
+        """Tell whether this claim, measured again, says what the printed one says, if that is decided."""
+        return printed.outcome is Outcome.OPEN or self.likely == (printed.outcome is Outcome.HOLDS)
 
 
 def verdict(claims: Sequence[Claim]) -> str:
@@ -46,8 +60,7 @@ def verdict(claims: Sequence[Claim]) -> str:
 
 def less(text: str, a: tuple[str, Spread], b: tuple[str, Spread], why: str = "", factor: float = 1.0) -> Claim:
     """Claim that ``a`` takes less than ``b``, or less than ``factor`` times ``b``."""
-    ratio = a[1].over(b[1])
-    return Claim(text, f"{a[0]} / {b[0]} = {ratio}", _decide(ratio, 0.0, factor), why)
+    return _decided(text, [f"{a[0]} / {b[0]} = "], a[1].over(b[1]), 0.0, factor, why)
 
 
 def least(text: str, best: tuple[str, Spread], others: Sequence[tuple[str, Spread]], why: str = "") -> Claim:
@@ -62,31 +75,37 @@ def most(text: str, worst: tuple[str, Spread], others: Sequence[tuple[str, Sprea
 
 def all_of(text: str, claims: Sequence[Claim], why: str = "") -> Claim:
     """Claim that several claims hold together. It fails if one of them fails."""
-    return Claim(text, "; ".join(claim.measured for claim in claims), _all(claims), why)
+    measured: list[str | Spread] = []
+    for at, claim in enumerate(claims):
+        measured += ["; "] if at else []
+        measured += claim.measured
+    return Claim(text, measured, _all(claims), all(claim.likely for claim in claims), why)
 
 
 def ratio_between(text: str, what: str, ratio: Spread, low: float, high: float = float("inf"), why: str = "") -> Claim:
     """Claim that a ratio lies between two bounds."""
     wanted = f"at least {number(low)}" if high == float("inf") else f"{number(low)} to {number(high)}"
-    return Claim(text, f"{what} = {ratio}; counted as held: {wanted}", _decide(ratio, low, high), why)
+    return _decided(text, [f"{what} = "], ratio, low, high, why, f"; counted as held: {wanted}")
 
 
 def grows_faster(text: str, a: tuple[str, Spread], b: tuple[str, Spread], why: str = "") -> Claim:
     """Claim that the growth ``a`` is greater than the growth ``b``. Both are ratios of the last to the first."""
-    outcome = _decide(b[1].over(a[1]), 0.0, 1.0)
-    return Claim(text, f"{a[0]} grows {a[1]} times, {b[0]} {b[1]} times", outcome, why)
+    growths: Measured = [f"{a[0]} grows ", a[1], f" times, {b[0]} ", b[1], " times; the second / the first = "]
+    return _decided(text, growths, b[1].over(a[1]), 0.0, 1.0, why)
 
 
 def counted(text: str, measured: str, holds: bool, why: str = "") -> Claim:
     """Claim about something that is counted, not timed, and therefore has no spread."""
-    return Claim(text, measured, Outcome.HOLDS if holds else Outcome.FAILS, why)
+    return Claim(text, [measured], Outcome.HOLDS if holds else Outcome.FAILS, holds, why)
 
 
-def _decide(ratio: Spread, low: float, high: float) -> Outcome:
+def _decided(text: str, before: Measured, ratio: Spread, low: float, high: float, why: str, after: str = "") -> Claim:
     """Decide whether a ratio lies in [low, high) with its whole spread, with none of it, or with a part of it."""
     if low <= ratio.low and ratio.high < high:
-        return Outcome.HOLDS
-    return Outcome.FAILS if ratio.high < low or ratio.low >= high else Outcome.OPEN
+        outcome = Outcome.HOLDS
+    else:
+        outcome = Outcome.FAILS if ratio.high < low or ratio.low >= high else Outcome.OPEN
+    return Claim(text, [*before, ratio, *([after] if after else [])], outcome, low <= ratio.median < high, why)
 
 
 def _all(claims: Sequence[Claim]) -> Outcome:

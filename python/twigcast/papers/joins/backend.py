@@ -20,7 +20,7 @@ class Other:
 
     def __init__(self, strategy: str, *, lateness: int | None = None, limits: Limits | None = None) -> None:
         self.strategy = make_strategy(strategy)
-        self._limits = (limits or Limits()).of_kernel()
+        self._limits = (limits or Limits()).as_dict()
         self._lateness = lateness
         self._spans: dict[int, int | None] = {}
         self._kept: dict[int, tuple[int, Kept]] = {}

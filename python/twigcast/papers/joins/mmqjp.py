@@ -97,8 +97,7 @@ class Mmqjp:
         if family is None:
             self._made += 1
             family = self.families[template] = _Family(f"r_t{self._made}")
-            columns = ", ".join(f"{name} BIGINT" for name in template_columns(template))
-            self.connection.execute(f"CREATE TABLE {family.relation} ({columns})")
+            self.create_relation(template)
         windows = [link.window for link in correlation.links]
         family.fresh.append((query, *(variables[at] for at in order), *windows))
         family.links[_kinds(correlation)] += 1
@@ -119,6 +118,11 @@ class Mmqjp:
         if not family.links:
             self.connection.execute(f"DROP TABLE {family.relation}")
             del self.families[known.template]
+
+    def create_relation(self, template: Template) -> None:
+        """Create R_T, empty."""
+        columns = ", ".join(f"{name} BIGINT" for name in template_columns(template))
+        self.connection.execute(f"CREATE TABLE {self.families[template].relation} ({columns})")
 
     def _load(self, family: _Family, template: Template) -> None:
         """Queries that came since the last message, all at once."""

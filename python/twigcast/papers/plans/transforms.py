@@ -112,11 +112,11 @@ class PlannedTransforms:
 
     def match(self, xml: bytes, limits: Limits) -> tuple[list[int], _kernel.Error | None]:
         """Return the subscriptions that get something of a message, or why it was refused."""
-        return self._for(xml, limits).match_one(xml, limits.of_kernel())
+        return self._for(xml, limits).match_one(xml, limits.as_dict())
 
     def make(self, xml: bytes, limits: Limits) -> tuple[list[Made], _kernel.Error | None]:
         """Do as ``match`` does, with what the subscriptions get. Equal payloads are one object."""
-        numbers, places, payloads, cuts, error = self._for(xml, limits).transform_one(xml, limits.of_kernel())
+        numbers, places, payloads, cuts, error = self._for(xml, limits).transform_one(xml, limits.as_dict())
         given: list[tuple[bytes | None, str | None]] = [(payload, None) for payload in payloads]
         for place, reason in cuts:
             given[place] = None, reason

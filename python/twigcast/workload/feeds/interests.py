@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 def interests(sample: Iterable[bytes], prefixes: Mapping[str, str], seed: int) -> Iterator[str]:
-    """An endless run of structural queries over the tag paths of ``sample``; ``prefixes`` maps URI to prefix.
+    """Yield structural queries over the tag paths of ``sample`` without end; ``prefixes`` maps URI to prefix.
 
     Each keeps the rarest name of the tag path it was made from, and so matches no oftener than that name occurs.
     """

@@ -13,14 +13,14 @@ EPOCH = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 
 
 def el(name: str, *content: str, **attributes: object) -> str:
-    """An element around markup that is already escaped. A trailing ``_`` frees a keyword: ``class_``."""
+    """Return an element around markup that is already escaped. A trailing ``_`` frees a keyword: ``class_``."""
     attrs = "".join(f" {k.rstrip('_').replace('__', ':')}={quoteattr(str(v))}" for k, v in attributes.items())
     body = "".join(content)
     return f"<{name}{attrs}>{body}</{name}>" if body else f"<{name}{attrs}/>"
 
 
 def leaf(name: str, value: object, **attributes: object) -> str:
-    """An element around a value, escaped."""
+    """Return an element around a value, escaped."""
     return el(name, escape(str(value)), **attributes)
 
 

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from twigcast.papers.relational_plans import PLANS, Plan, bounds_of, bucketed
 from twigcast.relational.compile import EQUALITIES, EXISTS, Row
-from twigcast.relational.load import bounds_of, bucketed
-from twigcast.relational.plans import PLANS, Plan
 
 C_I, C_T, C_R = 0.380, 0.023, 0.032
 """Looking a chain up; retrieving a predicate and testing it; the same for an unrolled row, whatever it has."""

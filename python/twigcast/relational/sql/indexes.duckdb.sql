@@ -1,2 +1,0 @@
--- None: DuckDB joins by hashing and scans columns faster than its indexes would be kept. The keys in tables.sql are on
--- small tables only.
