@@ -2,8 +2,9 @@
 
     python -m benchmarks.relational_costs
 
-``twigcast.relational.cost`` has what this printed. Stock subscriptions of several sizes and selectivities are matched
-with chains and with unrolled rows; how many look-ups and rows each takes is known, so that times tell what one costs.
+``twigcast.papers.relational_cost`` has what this printed. Stock subscriptions of several sizes and selectivities are
+matched with chains and with unrolled rows; how many look-ups and rows each takes is known, so that times tell what one
+costs.
 """
 
 from __future__ import annotations

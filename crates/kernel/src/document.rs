@@ -36,7 +36,7 @@ impl Symbols for &mut Names {
 
     #[inline]
     fn symbol(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
-        self.enter(attribute, ns, local)
+        self.symbol_or_intern(attribute, ns, local)
     }
 
     fn names(&self) -> &Names {

@@ -223,14 +223,14 @@ impl Shredder {
                 COMMENT => text.push_str("comment()"),
                 INSTRUCTION => text.push_str("processing-instruction()"),
                 _ => {
-                    let (uri, local) = self.vocabulary.names.describe(sym).unwrap_or((b"", None));
+                    let (uri, local) = self.vocabulary.names.describe(sym).unwrap_or((b"", b"*"));
                     if is_attribute(sym) {
                         text.push('@');
                     }
                     if !uri.is_empty() {
                         text.push_str(&format!("{{{}}}", String::from_utf8_lossy(uri)));
                     }
-                    text.push_str(&String::from_utf8_lossy(local.unwrap_or(b"*")));
+                    text.push_str(&String::from_utf8_lossy(local));
                 }
             }
         }
@@ -287,8 +287,8 @@ impl Known {
         let Known { paths, by_test, tag_paths, news } = self;
         let next = tag_paths.len() as u32; // the number of a new one
         let look = |tags: &[Sym], shred: &mut Shred| {
-            let tests = [sym, Names::any_of(sym), names.also(sym)];
-            for &path in tests.iter().filter_map(|test| by_test.get(test)).flatten() {
+            let wildcards = names.wildcards(sym);
+            for &path in std::iter::once(&sym).chain(&wildcards).filter_map(|test| by_test.get(test)).flatten() {
                 let path = &paths[path as usize];
                 if accepts(names, &path.steps, &tags[1..]) {
                     shred.select(path, next, &tags[1..], names, news);

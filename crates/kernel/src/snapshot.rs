@@ -28,6 +28,8 @@ const NO_SELECTOR: u32 = u32::MAX;
 const ANY_LOCAL: u32 = u32::MAX;
 /// The same where the symbol has no name any more.
 const NO_NAME: u32 = u32::MAX - 1;
+/// The length of a namespace name where there is none, for the test `*:local`.
+const ANY_URI: u32 = u32::MAX;
 
 /// What is left of the bytes.
 struct Reader<'a>(&'a [u8]);

@@ -62,8 +62,11 @@ fn keep(names: &mut Names, chunk: usize, subtree: bool, steps: Vec<Step>) -> PyR
     for (any_depth, uri, local) in steps {
         let test = match (&uri, &local) {
             (None, None) => ANY,
-            (Some(uri), local) => names.intern(false, uri.as_bytes(), local.as_deref().map(str::as_bytes)),
-            (None, Some(_)) => return Err(PyValueError::new_err("a name in any namespace is no test")),
+            // Where there are too many pairs of wildcards, all elements are kept: too much does no harm.
+            (uri, local) => {
+                let [uri, local] = [uri, local].map(|part| part.as_deref().map(str::as_bytes));
+                names.test(false, uri, local).unwrap_or(ANY)
+            }
         };
         tests.push((test, any_depth));
     }

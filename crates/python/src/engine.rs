@@ -102,10 +102,11 @@ impl Engine {
         export(py.detach(|| Arc::new(UInt8Array::from(self.read().save()))))
     }
 
-    /// The symbol of a name test; `local` is None for any name in the namespace.
+    /// Return the symbol of a name test; `uri` is None for any namespace, `local` for any name. None if there are too many
+    /// pairs of these wildcards.
     #[pyo3(signature = (attribute, uri, local))]
-    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
-        py.detach(|| self.write().names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: Option<&str>, local: Option<&str>) -> Option<u32> {
+        py.detach(|| self.write().names_mut().test(attribute, uri.map(str::as_bytes), local.map(str::as_bytes)))
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.

@@ -84,11 +84,12 @@ impl Plans {
         is_free(self.plans.try_write()) && is_free(self.idle.try_lock())
     }
 
-    /// The symbol of a name test; `local` is None for any name in the namespace.
+    /// Return the symbol of a name test; `uri` is None for any namespace, `local` for any name. None if there are too many
+    /// pairs of these wildcards.
     #[pyo3(signature = (attribute, uri, local))]
-    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: Option<&str>, local: Option<&str>) -> Option<u32> {
         let local = local.map(str::as_bytes);
-        py.detach(|| self.write(|p| p.vocabulary.names_mut().intern(attribute, uri.as_bytes(), local)))
+        py.detach(|| self.write(|p| p.vocabulary.names_mut().test(attribute, uri.map(str::as_bytes), local)))
     }
 
     /// Adds a plan: its operators as codes, and the program that they refer to. A shared plan has operators in common with

@@ -36,10 +36,11 @@ impl Shredder {
         is_free(self.kernel.try_lock())
     }
 
-    /// The symbol of a name test; `local` is None for any name in the namespace.
+    /// Return the symbol of a name test; `uri` is None for any namespace, `local` for any name. None if there are too many
+    /// pairs of these wildcards.
     #[pyo3(signature = (attribute, uri, local))]
-    fn symbol(&self, py: Python<'_>, attribute: bool, uri: &str, local: Option<&str>) -> u32 {
-        py.detach(|| self.lock().names_mut().intern(attribute, uri.as_bytes(), local.map(str::as_bytes)))
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: Option<&str>, local: Option<&str>) -> Option<u32> {
+        py.detach(|| self.lock().names_mut().test(attribute, uri.map(str::as_bytes), local.map(str::as_bytes)))
     }
 
     /// A linear path under a number; once more to say that values matter after all.

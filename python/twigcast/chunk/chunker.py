@@ -19,8 +19,8 @@ UNBOUNDED = 2**63 - 1
 
 
 def steps(keep: Keep) -> list[_kernel.KeepStep]:
-    """For the kernel. It has no test for a name in any namespace; to keep too much does no harm."""
-    return [(step.axis == "descendant", step.ns, None if step.ns is None else step.local) for step in keep.steps]
+    """Return the steps as the kernel takes them."""
+    return [(step.axis == "descendant", step.ns, step.local) for step in keep.steps]
 
 
 class Chunker:

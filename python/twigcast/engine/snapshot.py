@@ -21,7 +21,7 @@ from twigcast.limits import Limits
 if TYPE_CHECKING:
     from twigcast.engine.engine import Engine
 
-FORMAT = Format("snapshot", b"TWIGCAST", 6, oldest=4)
+FORMAT = Format("snapshot", b"TWIGCAST", 7, oldest=4)
 
 _LOG = logging.getLogger(__name__)
 

@@ -222,7 +222,14 @@ class _Encoder:
             case ast.NameTest(None, None):
                 words += (_SYMBOL, _ANY_ATTRIBUTE if is_attribute else _ANY_ELEMENT)
             case ast.NameTest(ns, local):
-                words += (_SYMBOL, self.symbols.symbol(is_attribute, ns or "", local))
+                symbol = self.symbols.symbol(is_attribute, ns or "", local)
+                if symbol is None:
+                    raise QueryError(
+                        "too-many-wildcards",
+                        f"too many subscriptions test local names, as *[local-name() = 'x'], for a test of {ns!r}",
+                        hint="name the elements that the query is about in place of prefix:*",
+                    )
+                words += (_SYMBOL, symbol)
 
 
 def _is_any(test: ast.NameTest | ast.KindTest) -> bool:

@@ -12,7 +12,7 @@ _ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6, "node": 
 
 
 class Symbols(Protocol):
-    def symbol(self, attribute: bool, uri: str, local: str | None) -> int: ...
+    def symbol(self, attribute: bool, uri: str | None, local: str | None) -> int | None: ...
 
 
 class StepCodes(dict[Step, int]):
@@ -27,6 +27,8 @@ class StepCodes(dict[Step, int]):
     def symbol(self, step: Step) -> int:
         if step.ns is None and step.local is None and step.kind in _ANY:
             return _ANY[step.kind]
-        if step.kind in ("element", "attribute") and step.ns is not None:
-            return self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+        if step.kind in ("element", "attribute"):
+            symbol = self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+            if symbol is not None:
+                return symbol
         raise NotEncodable

@@ -173,8 +173,6 @@ class _Ways:
                 node.step.kind == "pi" and node.step.local is not None
             ):
                 raise Refused(node.step)
-            if node.step.ns is None and node.step.local is not None:
-                raise Refused(node.step)
             base = (*base, self._place(node.step))
             parts += [self.of(one, base) for one in node.filters]
             ends_in_filters = bool(node.filters)

@@ -21,6 +21,8 @@ def steps_of(text: str) -> tuple[Step, ...]:
         kind = "attribute" if at else "element"
         local = None if name == "*" else name
         ns = braces[1:-1] if braces else None if local is None else ""
+        if name.startswith("*:"):
+            ns, local = None, name.removeprefix("*:")
         steps.append(Step(axis, kind, ns, local))
     return tuple(steps)
 

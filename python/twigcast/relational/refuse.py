@@ -72,8 +72,6 @@ def _reason(what: object) -> tuple[str, _Is]:
             return "node() before the end of a path is no tag", _kind("node")
         case Step(kind="pi"):
             return "the target of a processing instruction is no tag", _kind("processing-instruction")
-        case Step():
-            return "a name in any namespace is no tag", lambda part: isinstance(part, ast.NameTest) and part.ns is None
     return "this is no conjunction of comparisons with constants", lambda _: False
 
 

@@ -106,7 +106,7 @@ impl Chunker {
         let from = std::mem::replace(told, paths.len() as u32);
         let name = |sym: &Sym| {
             let (uri, local) = names.describe(*sym).unwrap_or_default();
-            (uri.to_vec(), local.unwrap_or_default().to_vec())
+            (uri.to_vec(), local.to_vec())
         };
         Some((from..*told).map(|id| paths.tags(id)[1..].iter().map(name).collect()).collect())
     }
@@ -194,7 +194,7 @@ const MOST_NAMESPACES: usize = 1 << 16;
 impl Fragments {
     fn open(&mut self, tag: &Tag<'_>) {
         let sym = if self.tells_tag_paths() && tag.ns != NsId::OTHER {
-            self.names.enter(false, tag.ns, tag.local())
+            self.names.symbol_or_intern(false, tag.ns, tag.local())
         } else {
             self.names.symbol(false, tag.ns, tag.local())
         };

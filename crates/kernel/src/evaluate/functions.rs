@@ -163,7 +163,7 @@ impl<'a> Evaluation<'a, '_> {
             Function::Name => Text::Part(self.tree.name(n)),
             Function::LocalName => Text::Part(self.tree.local_name(n)),
             _ => {
-                if self.tree.names.describe(self.tree.symbol(n)).is_none() {
+                if self.tree.names.namespace_name(self.tree.symbol(n)).is_none() {
                     self.pay_for_scope(n)?;
                 }
                 self.tree.namespace_uri(n, &mut self.state.scopes)

@@ -180,7 +180,7 @@ impl<'a> Tree<'a> {
         if n == 0 || !(is_attribute(symbol) || is_element(symbol)) {
             return Text::Part(b"");
         }
-        if let Some((uri, _)) = self.names.describe(symbol) {
+        if let Some(uri) = self.names.namespace_name(symbol) {
             return Text::Part(uri);
         }
         let name = self.name(n);

@@ -366,7 +366,7 @@ impl Watch {
 
 /// Is it the name of elements or attributes, and of no others?
 fn is_name(names: &Names, sym: Sym) -> bool {
-    !is_value(sym) && names.describe(sym).is_some_and(|(_, local)| local.is_some())
+    !is_value(sym) && names.describe(sym).is_some()
 }
 
 fn is_string(value: Sym) -> bool {

@@ -320,8 +320,8 @@ impl PathIndex {
         if self.delta_len == 0 {
             return;
         }
-        for test in [sym, Names::any_of(sym), self.names.also(sym)] {
-            for &p in self.delta.get(&test).map_or(&[][..], |v| v) {
+        for test in std::iter::once(&sym).chain(&self.names.wildcards(sym)) {
+            for &p in self.delta.get(test).map_or(&[][..], |v| v) {
                 f(p);
             }
         }

@@ -34,7 +34,8 @@ pub fn bit(test: Sym) -> Mask {
 pub struct Input {
     pub sym: Sym,
     pub any: Sym,
-    pub also: Sym,
+    /// The wildcards of names that it satisfies, `NONE` for none.
+    pub also: [Sym; 2],
     /// Mask bits of names: `sym` and `also`.
     pub named: Mask,
     /// Mask bits of everything the symbol can follow.
@@ -47,8 +48,8 @@ impl Input {
         let also = names.also(sym);
         let any = Names::any_of(sym);
         let mut named = if matches!(sym, OTHER | OTHER_ATTRIBUTE) { 0 } else { bit(sym) };
-        if also != NONE {
-            named |= bit(also);
+        for wildcard in also.into_iter().filter(|&wildcard| wildcard != NONE) {
+            named |= bit(wildcard);
         }
         let want = named | if any == NONE { 0 } else { bit(any) };
         Input { sym, any, also, named, want }
@@ -56,7 +57,7 @@ impl Input {
 
     #[inline(always)]
     fn takes(&self, test: Sym) -> bool {
-        test == self.sym || test == self.any || test == self.also
+        test == self.sym || test == self.any || self.also.contains(&test)
     }
 }
 
@@ -198,7 +199,7 @@ impl Segment {
         let last_wanted = if e.mask & input.named == 0 {
             input.any
         } else {
-            input.sym.max(if input.also == NONE { 0 } else { input.also })
+            input.also.into_iter().filter(|&wildcard| wildcard != NONE).fold(input.sym, Sym::max)
         };
         let mut i = e.off as usize;
         loop {
@@ -224,7 +225,8 @@ impl Segment {
     fn ahead(&self, off: u32, i: usize, done: Sym, input: &Input) -> Option<usize> {
         let wide = self.wide.binary_search_by_key(&off, |w| w.0).ok()?;
         let end = self.wide[wide].1 as usize;
-        let next = [input.sym, input.any, input.also].into_iter().filter(|&t| t != NONE && t > done).min()?;
+        let [ns, named] = input.also;
+        let next = [input.sym, input.any, ns, named].into_iter().filter(|&t| t != NONE && t > done).min()?;
         let found = i + self.records[i..end].partition_point(|r| r.test & !LAST < next);
         (found < end).then_some(found)
     }

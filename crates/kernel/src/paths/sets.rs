@@ -102,7 +102,7 @@ impl Sets {
             return known;
         }
         if sym == other && sym != input.sym {
-            let input = Input { sym: other, also: NONE, named: 0, ..*input };
+            let input = Input { sym: other, also: [NONE; 2], named: 0, ..*input };
             self.make(segment, s, &input)
         } else {
             self.make(segment, s, input)
@@ -136,7 +136,7 @@ impl Sets {
             // only wildcards moved: the same group as for an unknown name
             self.entries.truncate(e0);
             self.accepts.truncate(a0);
-            let input = Input { sym: other, also: NONE, named: 0, ..*input };
+            let input = Input { sym: other, also: [NONE; 2], named: 0, ..*input };
             match self.moves.get(s, other) {
                 NONE => self.make(segment, s, &input),
                 known => known,

@@ -46,7 +46,7 @@ pub(crate) fn stars(dag: &mut Dag, pred: &Pred, row: Row<'_>, out: &mut Vec<u32>
 /// Is it the step to the root element?
 fn is_root(node: &Node) -> bool {
     let of_elements = match node.test {
-        Test::Exactly(sym) | Test::Namespace(sym) => is_element(sym),
+        Test::Exactly(sym) | Test::Wildcard(sym) => is_element(sym),
         Test::Element => true,
         Test::Attribute | Test::Node => false,
     };

@@ -104,8 +104,8 @@ pub enum Test {
     Attribute,
     /// Anything but an attribute.
     Node,
-    /// Any name in a namespace: that of this symbol.
-    Namespace(Sym),
+    /// Any name that satisfies this symbol, `ns:*` or `*:local`.
+    Wildcard(Sym),
 }
 
 impl Test {
@@ -115,7 +115,7 @@ impl Test {
             ANY_ATTRIBUTE => Test::Attribute,
             NODE => Test::Node,
             _ if !names.is_test(test) => return None,
-            _ if names.is_wildcard(test) => Test::Namespace(test),
+            _ if names.is_wildcard(test) => Test::Wildcard(test),
             _ => Test::Exactly(test),
         })
     }
@@ -123,7 +123,7 @@ impl Test {
     /// The symbol of the test, from which `new` makes it.
     pub(crate) fn symbol(self) -> Sym {
         match self {
-            Test::Exactly(sym) | Test::Namespace(sym) => sym,
+            Test::Exactly(sym) | Test::Wildcard(sym) => sym,
             Test::Element => ANY,
             Test::Attribute => ANY_ATTRIBUTE,
             Test::Node => NODE,
@@ -132,7 +132,7 @@ impl Test {
 
     pub fn is_attribute(self) -> bool {
         match self {
-            Test::Exactly(sym) | Test::Namespace(sym) => is_attribute(sym),
+            Test::Exactly(sym) | Test::Wildcard(sym) => is_attribute(sym),
             Test::Attribute => true,
             Test::Element | Test::Node => false,
         }
@@ -146,7 +146,7 @@ impl Test {
             Test::Element => is_element(sym),
             Test::Attribute => is_attribute(sym) && sym != NO_SYM,
             Test::Node => !is_attribute(sym),
-            Test::Namespace(test) => sym == test || sym != NO_SYM && names.also(sym) == test,
+            Test::Wildcard(test) => sym == test || sym != NO_SYM && names.also(sym).contains(&test),
         }
     }
 }

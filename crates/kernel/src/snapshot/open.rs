@@ -1,8 +1,8 @@
 //! An engine from what was written of one. Every number is checked once.
 
 use super::{
-    Read, SavedConstants, SavedNames, SavedPaths, SavedQueries, SavedTransforms, SavedWanted, ANY_LOCAL, NO_NAME,
-    NO_SELECTOR, NO_SLOT,
+    Read, SavedConstants, SavedNames, SavedPaths, SavedQueries, SavedTransforms, SavedWanted, ANY_LOCAL, ANY_URI,
+    NO_NAME, NO_SELECTOR, NO_SLOT,
 };
 use crate::engine::{Engine, Number};
 use crate::evaluate::is_groups;
@@ -52,15 +52,15 @@ impl SavedNames {
                 names.push_gap();
                 continue;
             }
-            let bound = names.bound();
-            let uri = take(&mut text, uri as usize)?;
+            let uri = if uri == ANY_URI { None } else { Some(take(&mut text, uri as usize)?) };
             let local = if local == ANY_LOCAL { None } else { Some(take(&mut text, local as usize)?) };
-            names.intern(attribute == 1, uri, local);
-            if names.bound() == bound {
+            if !names.push(attribute == 1, uri, local) {
                 return Err("a name that is there twice");
             }
         }
-        names.fill_gaps();
+        if !names.open() {
+            return Err("too many wildcards of names");
+        }
         Ok(names)
     }
 }

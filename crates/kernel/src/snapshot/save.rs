@@ -2,7 +2,7 @@
 
 use super::{
     SavedConstants, SavedNames, SavedPaths, SavedQueries, SavedShapes, SavedTransforms, SavedWanted, ANY_LOCAL,
-    NO_NAME, NO_SELECTOR, NO_SLOT,
+    ANY_URI, NO_NAME, NO_SELECTOR, NO_SLOT,
 };
 use crate::engine::{Engine, Number};
 use crate::evaluate::{Queries, Strings};
@@ -20,11 +20,14 @@ impl SavedNames {
         let mut saved = SavedNames::default();
         for entry in names.entries().map(|entry| entry.filter(|entry| used.has_name(entry))) {
             saved.heads.extend(match &entry {
-                Some(e) => [e.attribute as u32, e.uri.len() as u32, e.local.map_or(ANY_LOCAL, |l| l.len() as u32)],
+                Some(e) => {
+                    let length = |part: Option<&[u8]>, none| part.map_or(none, |part| part.len() as u32);
+                    [e.attribute as u32, length(e.uri, ANY_URI), length(e.local, ANY_LOCAL)]
+                }
                 None => [0, 0, NO_NAME],
             });
             if let Some(entry) = entry {
-                saved.text.extend_from_slice(entry.uri);
+                saved.text.extend_from_slice(entry.uri.unwrap_or_default());
                 saved.text.extend_from_slice(entry.local.unwrap_or_default());
             }
         }

@@ -543,7 +543,7 @@ impl Set {
         let mut path = vec![];
         for (test, deep) in steps {
             let symbol = match test {
-                Test::Exactly(symbol) | Test::Namespace(symbol) => symbol,
+                Test::Exactly(symbol) | Test::Wildcard(symbol) => symbol,
                 Test::Element => ANY,
                 Test::Attribute => ANY_ATTRIBUTE,
                 Test::Node => return (!path.is_empty()).then_some(path), // what is before it will do

@@ -100,7 +100,7 @@ impl Run {
         self.depth += 1;
         self.marks.push(self.undo.len() as u32);
         let depth = self.depth;
-        for test in [sym, Names::any_of(sym), names.also(sym)] {
+        for test in std::iter::once(sym).chain(names.wildcards(sym)) {
             if let Some(list) = fsms.initial.get(&test) {
                 for w in list {
                     self.advance(fsms, *w, &mut accept);

@@ -186,16 +186,15 @@ impl Run {
         self.epoch += 1;
         let from = self.marks[self.marks.len() - 1] as usize;
         let to = self.active.len();
-        let any = Names::any_of(sym);
-        let also = names.also(sym);
+        let wildcards = names.wildcards(sym);
         for i in from..to {
             let s = self.active[i];
             let state = &nfa.states[s as usize];
             if state.loops && is_element(sym) {
                 self.activate(s);
             }
-            for test in [sym, any, also] {
-                if let Some(&t) = state.next.get(&test) {
+            for test in std::iter::once(&sym).chain(&wildcards) {
+                if let Some(&t) = state.next.get(test) {
                     let target = &nfa.states[t as usize];
                     self.active.push(t);
                     if target.accept != NONE {

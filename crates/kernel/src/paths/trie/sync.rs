@@ -79,7 +79,7 @@ impl Trie {
         let test = steps[steps.len() - 1].test();
         let mut way = std::mem::take(&mut self.scratch.way);
         let named = self.by_sym.get(&test).map_or(&[][..], |v| v);
-        let plain = is_value(test) || index.names.describe(test).is_some_and(|(_, local)| local.is_some());
+        let plain = is_value(test) || index.names.describe(test).is_some();
         let all = if plain { 0..0 } else { 2..self.cold.len() as NodeId };
         for n in named.iter().copied().filter(|_| plain).chain(all) {
             if !index.names.satisfies(self.cold[n as usize].sym, test) {
