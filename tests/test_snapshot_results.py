@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twigcast import Engine, Subscription, engine, shape
-from twigcast.engine import snapshot
+from twigcast import Engine, Subscription, shape
+from twigcast.engine import compiler, snapshot
 
 MESSAGE = b'<a xmlns:p="urn:p"><b k="1">x</b><b k="2"><p:c>y</p:c></b></a>'
 
@@ -36,11 +36,11 @@ def forbid_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for owner, name in (
         (snapshot, "parse"),
-        (engine, "parse"),
-        (engine, "parse_transform"),
+        (compiler, "parse"),
+        (compiler, "parse_transform"),
         (shape.Shapes, "split"),
-        (engine.Engine, "_split"),
-        (engine.Engine, "_transform"),
+        (compiler.Compiler, "split"),
+        (Engine, "_transform"),
     ):
         monkeypatch.setattr(owner, name, parse)
 

@@ -13,6 +13,7 @@ from crashing import dies, dying_at
 
 from twigcast.delivery import Counts, Log, LogWriter, writer
 from twigcast.delivery.ids import delivery_ids
+from twigcast.delivery.log import rows_of
 from twigcast.errors import OptionError, TwigcastError
 
 
@@ -127,6 +128,34 @@ def test_commit_twice_forget_and_new_readers(tmp_path: Path) -> None:
     # The last ledger outlives its deliveries: Spark may ask for that batch again.
     assert Log(tmp_path, "s").committed(3) == Counts(1, 17, 1, 0)
     assert not [path for path in log.folder.iterdir() if path.is_dir() and path.name.startswith("batch")]
+
+
+def test_what_correlations_have_yet_to_read_is_not_forgotten(tmp_path: Path) -> None:
+    log = Log(tmp_path, "s")
+    with log.claimed():
+        for number in range(4):
+            with LogWriter(str(log.staging), "s").part() as part:
+                times = pa.array([number], pa.timestamp("us", "UTC"))
+                witness = pa.array([b"w" if number % 2 else None], pa.binary())
+                part.see(messages(1, number).append_column("time", times).append_column("witness", witness))
+                part.see(messages(0).append_column("time", times[:0]).append_column("witness", witness[:0]))
+            log.commit(number, 1, [part.report])
+        log.set_correlated(1)
+        log.forget(3)
+        kept = [row for batch in log.batches() for file in batch.files("seen") for row in read_seen(file)]
+        assert [(row["message"], row["stream"], row["witness"]) for row in kept] == [
+            ("m2", "s", None),
+            ("m3", "s", b"w"),
+        ]
+        assert log.forgotten == 1 and Log(tmp_path, "s").correlated == 1
+        (file,) = next(log.batches()).files("seen")
+        log.set_correlated(None)
+        log.forget(3)
+        assert log.forgotten == 3 and log.correlated is None and not file.exists()
+
+
+def read_seen(file: Path) -> list[dict[str, object]]:
+    return [row for batch in rows_of(file) for row in batch.to_pylist()]
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:

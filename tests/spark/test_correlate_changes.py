@@ -125,7 +125,7 @@ def test_correlations_change_under_traffic(spark: SparkSession, tmp_path: Path) 
             store.unsubscribe("rows")
             store.pause("second")
         gone = traffic.count
-        wait_for(lambda: not run.correlations.is_running and f"{gone + 2:03d}.xml" in matched())
+        wait_for(lambda: run.correlations.query is None and f"{gone + 2:03d}.xml" in matched())
         early, before_third = found(site, "second"), len(matched()) - 4
         with site.store() as store:
             store.resume("second")

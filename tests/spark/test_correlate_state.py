@@ -1,4 +1,4 @@
-"""The state of correlations: files that are cleared away, and a checkpoint that is damaged."""
+"""The state of correlations: sources that are cleared away, and a checkpoint that is damaged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_site(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return site
 
 
-def test_files_are_moved_when_correlations_have_read_them(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
+def test_files_are_moved_whatever_correlations_have_read(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
     assert read_site.in_lake() == wanted({number: number % 2 for number in range(4)})
     assert not list(read_site.inbox.iterdir())
     assert sorted(path.name for path in (read_site.folder / "done").iterdir()) == [f"{n:03d}.xml" for n in range(4)]
@@ -64,9 +64,10 @@ def files_of_state(site: Site) -> Iterator[str]:
     """Yield the files that correlations have to remember things in, relative to the state folder."""
     checkpoint = site.settings.state.checkpoints / "correlations"
     last = max(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdigit())
-    for name in ("beginning.json", "metadata", f"offsets/{last}", f"commits/{last}", "folders/in/listing.db"):
+    for name in ("beginning.json", "metadata", f"offsets/{last}", f"commits/{last}"):
         yield f"checkpoints/correlations/{name}"
     yield "correlations.json"
+    yield "log/in/correlated.json"
     yield f"log/correlations/batch-{last:08d}.json"
 
 
@@ -92,7 +93,12 @@ def test_damage(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
                 refused.add((file.name if not file.name.isdigit() else file.parent.name, kind))
             else:
                 assert site.in_lake() == after, (name, kind)
-    every = {("beginning.json", "missing"), ("metadata", "missing"), ("offsets", "missing"), ("listing.db", "missing")}
+    every = {
+        ("beginning.json", "missing"),
+        ("metadata", "missing"),
+        ("offsets", "missing"),
+        ("correlated.json", "empty"),
+    }
     assert every <= refused and ("correlations.json", "empty") in refused
-    # The files of the last micro-batch are gone, so it cannot be repeated.
-    assert ("commits", "missing") in refused and ("correlations.json", "missing") not in refused
+    # What was seen in the last micro-batch is still there, so it can be repeated.
+    assert not {("commits", "missing"), ("correlations.json", "missing")} & refused

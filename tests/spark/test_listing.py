@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from earlier_checkpoints import old_checkpoint
 
 from twigcast.common.globs import glob_pattern
 from twigcast.delivery.database import Database
@@ -22,7 +22,6 @@ from twigcast.spark.sources.files import LoadFiles
 from twigcast.spark.sources.following import Following, clear
 from twigcast.spark.sources.listing import MIGRATIONS, Entry, Listing
 from twigcast.spark.sources.scan import Scanner
-from twigcast.spark.sources.spark_log import take_over_source
 
 
 @pytest.fixture
@@ -222,17 +221,6 @@ def test_a_log_that_was_cut_when_it_was_listed_goes_on(inbox: Path, tmp_path: Pa
     assert [entry and entry.paths for entry in taken] == [["0.xml"], ["1.xml"], ["2.xml"], None]
 
 
-def test_files_that_are_passed_over(inbox: Path, tmp_path: Path) -> None:
-    put(inbox, "0.xml", "1.xml")
-    listing, reader = Listing(tmp_path / "state", inbox), Listing(tmp_path / "state", inbox)
-    listing.pass_over(["0.xml"])
-    assert next_paths(reader) == ["1.xml"] and next_paths(reader) == []
-    assert listing.has_read(["0.xml", "1.xml"], 0) and listing.taken(1) == ["0.xml", "1.xml"]
-    assert [entry.paths for entry in listing.finished(0)] == [["1.xml"]]
-    listing.forget(["0.xml"])
-    assert next_paths(reader) == ["0.xml"], "the name is free again, in the process that lists too"
-
-
 def test_files_are_moved_or_deleted(inbox: Path, tmp_path: Path) -> None:
     put(inbox, "a.xml", "sub/b.xml", "c.xml", "gone.xml", "large.xml")
     listing = Listing(tmp_path / "state", inbox)
@@ -303,27 +291,6 @@ def test_damage_is_noticed(inbox: Path, tmp_path: Path) -> None:
 # Checkpoints of f693179, whose files Spark listed
 
 
-def old_checkpoint(folder: Path, inbox: Path, looks: list[list[str]], ends: list[int], sources: int = 1) -> None:
-    """What Spark's file source leaves behind: ``looks`` at the folder, and with which look each micro-batch ends."""
-    for part in ("offsets", "commits", *(f"sources/{n}" for n in range(sources))):
-        (folder / part).mkdir(parents=True)
-    (folder / "metadata").write_text('{"id":"0f0e"}')
-    rows = []
-    for look, names in enumerate(looks):
-        new = [{"path": (inbox / name).as_uri(), "timestamp": 1, "batchId": look} for name in names]
-        rows += new
-        lines = ["v1", *(json.dumps(row, separators=(",", ":")) for row in (rows if look % 10 == 9 else new))]
-        for source in range(sources):
-            name = f"{look}.compact" if look % 10 == 9 else str(look)
-            (folder / "sources" / str(source) / name).write_text("\n".join(lines))
-    for batch, look in enumerate(ends):
-        settings = {"batchWatermarkMs": 0, "batchTimestampMs": 1_700_000_000_000 + batch, "conf": {}}
-        lines = ["v1", json.dumps(settings), *([json.dumps({"logOffset": look})] * sources)]
-        (folder / "offsets" / str(batch)).write_text("\n".join(lines))
-        (folder / "offsets" / f".{batch}.crc").write_bytes(b"crc")
-        (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
-
-
 def test_an_old_checkpoint_is_taken_over(inbox: Path, tmp_path: Path) -> None:
     state, log = tmp_path / "state", tmp_path / "log"
     names = [f"{n:02} %20ü.xml" for n in range(13)]
@@ -358,21 +325,6 @@ def test_an_old_checkpoint_that_is_damaged_or_was_moved(inbox: Path, tmp_path: P
     other = tmp_path / "other"
     other.mkdir()
     assert "is not where the files were read from" in damaged(old, other, 1, log)
-
-
-def test_an_old_checkpoint_of_correlations_goes_on(inbox: Path, tmp_path: Path) -> None:
-    """Its state is Spark's, so its micro-batches must have the files that they had."""
-    state = tmp_path / "correlations"
-    put(inbox, *(f"{n}.xml" for n in range(5)))
-    old_checkpoint(state, inbox, [["0.xml"], ["1.xml", "2.xml"], ["3.xml"]], [0, 2], sources=2)
-    listing = Listing(state / "folders" / "in", inbox)
-    for _ in range(2):  # also after a crash in between
-        take_over_source(listing, state, 1)
-    assert listing.entry(1).paths == ["1.xml", "2.xml"] and listing.entry(2).paths == ["3.xml"]
-    assert listing.entry(2).arrival == 1_700_000_000_001_000
-    lines = (state / "offsets" / "1").read_text().splitlines()
-    assert lines[2:] == ['{"logOffset": 2}', '{"entry": 2}'] and not (state / "offsets" / ".1.crc").exists()
-    assert next_paths(listing) == ["4.xml"] and listing.next == 4
 
 
 # Following

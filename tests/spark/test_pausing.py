@@ -21,9 +21,8 @@ from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
 from twigcast.limits import Limits
 from twigcast.spark import match
-from twigcast.spark.correlate import _Memory
 from twigcast.spark.pipeline import Run
-from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, process
+from twigcast.spark.stages.correlate import FAILED, Buckets, Incoming, Storage, process
 from twigcast.spark.stages.standing import Standing
 from twigcast.spark.watch import Observers, status_of
 
@@ -139,6 +138,6 @@ def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> N
     pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
     task = Buckets(((Standing("failing", pair), Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")),))
     messages = [Incoming("S", "1", 1, b"<m><a>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]
-    rows = list(process(task, 0, messages, _Memory()))
+    rows = list(process(task, 0, messages, Storage()))
     assert [(row["kind"], row["subscription"]) for row in rows] == [("result", "other"), (FAILED, "failing")]
     assert rows[1]["reason"] == "correlation-failed" and rows[1]["message"] == "2"

@@ -1,9 +1,10 @@
 """The delivery log: what each micro-batch found, durable before any sink sees it, and until every sink has.
 
     <folder>/<stream>/batch-00000007/0000.messages.parquet  0000.deliveries.parquet  0000.dead.parquet
-                                     0000.failures.parquet
+                                     0000.failures.parquet  0000.seen.parquet
     <folder>/<stream>/batch-00000007.json        the ledger: the batch exists if and only if this file does
     <folder>/<stream>/forgotten.json             the last batch that every sink has passed, and which sinks these were
+    <folder>/<stream>/correlated.json            the last batch that correlations have read, while there are some
     <folder>/<stream>/_staging/<run>/…           where the tasks of a run write
 
 Tasks write parts under names of their own. The driver moves the parts that the successful tasks report into the
@@ -18,7 +19,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -39,11 +40,12 @@ from twigcast.delivery.files import (
 )
 from twigcast.errors import OptionError, StateDamaged, TwigcastError
 
-KINDS = ("messages", "deliveries", "dead", "failures")
+KINDS = ("messages", "deliveries", "dead", "failures", "seen")
 ROWS_AT_ONCE = 1 << 16
 """Deliveries that a reader holds at one time."""
 
 FORGOTTEN = "forgotten.json"
+CORRELATED = "correlated.json"
 _LEDGER = re.compile(r"batch-(\d+)\.json")
 _BATCH = re.compile(r"batch-(\d+)")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -161,24 +163,35 @@ class LogBatch:
         """Yield the failures of subscriptions, counted by subscription and reason within each part."""
         yield from self._rows("failures")
 
-    def _rows(self, kind: str) -> Iterator[pa.RecordBatch]:
-        for part in self.ledger["parts"]:
-            if kind in part:
-                with self._opened(part[kind]) as file:
-                    for group in range(file.num_row_groups):
-                        yield one_batch(file.read_row_group(group))
+    def files(self, kind: str) -> list[Path]:
+        """Return the files with the parts of one kind."""
+        return [self.folder / part[kind] for part in self.ledger["parts"] if kind in part]
 
-    @contextmanager
-    def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
-        """Open a part. What does not read as it was written is :class:`StateDamaged`, here and while it is read."""
-        path = self.folder / name
-        try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                yield file
-        except (pa.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk's own words
-            raise StateDamaged(path, f"is damaged: {str(error).splitlines()[0][:200]}") from error
+    def _rows(self, kind: str) -> Iterator[pa.RecordBatch]:
+        for path in self.files(kind):
+            yield from rows_of(path)
+
+    def _opened(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
+        return _opened(self.folder / name)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a part. What does not read as it was written is :class:`StateDamaged`, here and while it is read."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's own words
+        raise StateDamaged(path, f"is damaged: {str(error).splitlines()[0][:200]}") from error
+
+
+def rows_of(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part, a bounded number at a time."""
+    with _opened(path) as file:
+        for group in range(file.num_row_groups):
+            yield one_batch(file.read_row_group(group))
 
 
 class Log:
@@ -273,15 +286,34 @@ class Log:
             yield LogBatch(self._folder(number), self.stream, number, ledger)
 
     def forget(self, upto: int, sinks: Sequence[str] = ()) -> None:
-        """Delete the deliveries of batches up to this one, which ``sinks`` have passed.
+        """Delete the deliveries of batches up to this one, which ``sinks`` have passed, but none that correlations have
+        yet to read.
 
         What the last batch counted stays known. That these sinks have passed it stays known too: if their cursors are
         ever found to be lower, the outbox is not the one that the log belongs to.
         """
         upto = min(upto, self.last)
+        correlated = self.correlated
+        if correlated is not None:
+            upto = min(upto, correlated)
         if upto > self.forgotten:
             write_record(self.folder / FORGOTTEN, {"batch": upto, "sinks": sorted(sinks), "state": self._state})
             self._drop(upto)
+
+    @property
+    def correlated(self) -> int | None:
+        """The last batch that correlations have read; None while there are none."""
+        try:
+            return int(read_record(self.folder / CORRELATED)["batch"])
+        except FileNotFoundError:
+            return None
+
+    def set_correlated(self, batch: int | None) -> None:
+        """Keep the batches after this one until correlations have read them; None: there are no correlations."""
+        if batch is None:
+            (self.folder / CORRELATED).unlink(missing_ok=True)
+        elif batch != self.correlated:
+            write_record(self.folder / CORRELATED, {"batch": batch})
 
     def check(self, state: str) -> None:
         """Raise :class:`StateDamaged` if a file of the log is missing, damaged, or of another state folder.

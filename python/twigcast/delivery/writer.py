@@ -64,7 +64,19 @@ FAILURES = pa.schema(
 )
 """Failures of subscriptions: a row for each subscription and reason, however many messages it failed on. The text is
 that of the last failure."""
-SCHEMAS = dict(zip(KINDS, (MESSAGES, DELIVERIES, DEAD, FAILURES), strict=True))
+SEEN = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("message", pa.string()),
+        ("time", TIME),
+        ("xml", pa.binary()),
+        ("witness", pa.binary()),
+    ]
+)
+"""What correlations see of the messages that were not refused. Where that is nothing, there is no content: only the
+time counts."""
+SEEN_SQL = "stream string, message string, time timestamp, xml binary, witness binary"
+SCHEMAS = dict(zip(KINDS, (MESSAGES, DELIVERIES, DEAD, FAILURES, SEEN), strict=True))
 REPORT = pa.schema(
     [
         *((name, pa.int64()) for name in (field.name for field in fields(Counts))),
@@ -105,8 +117,9 @@ class LogPart:
         # The name is the attempt's own: a task that Spark runs again, or a worker that outlives its driver for a
         # moment, cannot touch what another one wrote.
         attempt = uuid.uuid4().hex
-        self._parts = {kind: _Part(staging / f"{attempt}.{kind}.parquet", schema) for kind, schema in SCHEMAS.items()}
+        self._parts = {kind: Part(staging / f"{attempt}.{kind}.parquet", schema) for kind, schema in SCHEMAS.items()}
         self._failed = Tally()
+        self._held_seen: list[pa.RecordBatch] = []
         self._held: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._held_bytes = self._held_rows = self._held_messages = 0
 
@@ -155,6 +168,17 @@ class LogPart:
         for row in failures.to_pylist():
             self._failed.add(**{**row, "last_time": row.pop("time")})
 
+    def see(self, seen: pa.RecordBatch) -> None:
+        """Keep what correlations see of some messages: ``message``, ``time``, ``xml`` and ``witness``."""
+        if sum(some.nbytes for some in self._held_seen) + seen.nbytes > GROUP_BYTES:
+            self._flush_seen()
+        self._held_seen.append(self._conform(seen, SEEN))
+
+    def _flush_seen(self) -> None:
+        if any(map(len, self._held_seen)):
+            self._parts["seen"].write(self._held_seen)
+        self._held_seen = []
+
     @property
     def report(self) -> dict[str, Any]:
         """One row of ``REPORT``."""
@@ -201,6 +225,7 @@ class LogPart:
         try:
             if kind is None:
                 self._flush()
+                self._flush_seen()
                 if self._failed:
                     self._parts["failures"].write([pa.RecordBatch.from_pylist(self._failed.rows, schema=FAILURES)])
         finally:
@@ -208,36 +233,38 @@ class LogPart:
                 part.close(durable=kind is None)
 
 
-class _Part:
+class Part:
     """A Parquet file that exists only if something is written to it; each call makes one row group."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, **options: Any) -> None:
+        """``options`` are those of Parquet, if they are not to be those of a log."""
         self._path = path
         self._schema = schema
+        self._options = options or {
+            "compression": "lz4",
+            "use_dictionary": [name for name in _REPEATING if name in schema.names],
+            "write_statistics": False,
+            "write_page_checksum": True,
+        }
         self._file: Any = None
         self._writer: Any = None
 
     @property
     def name(self) -> str | None:
+        """The name of the file, if there is one."""
         return None if self._writer is None else self._path.name
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
+        """Write some rows."""
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("xb")
-            dictionaries = [name for name in _REPEATING if name in self._schema.names]
-            self._writer = pq.ParquetWriter(
-                self._file,
-                self._schema,
-                compression="lz4",
-                use_dictionary=dictionaries,
-                write_statistics=False,
-                write_page_checksum=True,
-            )
+            self._writer = pq.ParquetWriter(self._file, self._schema, **self._options)
         table = pa.Table.from_batches(batches, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))
 
     def close(self, durable: bool) -> None:
+        """Let the file be whole, and outlast a loss of power if it is to count."""
         if self._writer is not None:
             self._writer.close()
             self._file.flush()

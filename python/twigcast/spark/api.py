@@ -16,7 +16,7 @@ from twigcast.spark.live import LiveSet
 from twigcast.spark.pipeline import Run, Watch
 from twigcast.spark.sources import event_time_of, source_of
 from twigcast.spark.sources.event_time import TRANSPORT, EventTime
-from twigcast.spark.sources.messages import MESSAGES_SQL
+from twigcast.spark.sources.messages import MESSAGES_SQL, dated
 from twigcast.spark.sources.table import frame_source
 from twigcast.spark.stages.deliver import DeliverTask, commit_batch
 from twigcast.spark.stages.messages import check_messages, check_workers
@@ -44,7 +44,7 @@ def read(
     if isinstance(stream, Mapping):
         stream = stream_of(stream)
     limits = limits or Limits()
-    source = source_of(spark, stream, limits, None if state is None else Path(state))
+    source = dated(source_of(spark, stream, limits, None if state is None else Path(state)))
     time = event_time_of(stream)
     time.check()
     return source.frame.mapInArrow(ReadTask(source.load, time, limits), MESSAGES_SQL)

@@ -28,6 +28,7 @@ from twigcast.spark.stages.correlate import (
     Blob,
     Buckets,
     Incoming,
+    Storage,
     Stored,
     process,
 )
@@ -44,7 +45,7 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 def correlate(
     messages: DataFrame,
-    subscriptions: Mapping[str, str | Correlation] | Iterable[Standing],
+    subscriptions: Mapping[str, str | Correlation] | Iterable[Standing | Ready],
     *,
     stream: str | Column | None = None,
     id: str = "message",
@@ -82,17 +83,17 @@ def correlate(
         subscriptions = [Standing(id, query) for id, query in subscriptions.items()]
     subscriptions = list(subscriptions)
     for one in subscriptions:
-        if not isinstance(one, Standing):
+        if not isinstance(one, Standing | Ready):
             text = f"subscriptions must be a dict of queries by id, not a list of {type(one).__name__}"
             raise OptionError("bad-subscriptions", text, hint='correlate(messages, {"id": "S/a->x JOIN{…} S/b->y"})')
-    standing = [Ready(one.id, one.digest, one.parsed()) for one in subscriptions]
-    check_streams({one.id: one.correlation for one in standing})
+    standing = [Ready.of(one) for one in subscriptions]
+    check_streams({one.id: one.parsed() for one in standing})
     if buckets < 1:
         raise OptionError("bad-buckets", f"the number of buckets is {buckets}", hint="give 1 or more")
     by_bucket = spread(standing, buckets)
     used = [number for number, some in enumerate(by_bucket) if some] or [0]
     if lateness is None:  # the same for all buckets, whatever their windows
-        late = max((_span(one.correlation) for one in standing), default=0)
+        late = max((_span(one.parsed()) for one in standing), default=0)
     else:
         late = duration_option("lateness", lateness, ENDLESS)
     most = size_option("max_state_bytes", max_state_bytes)
@@ -158,39 +159,15 @@ def late(found: DataFrame) -> DataFrame:
     return found.where(f.col("kind") == LATE).select("stream", "message", f.timestamp_micros("time").alias("time"))
 
 
-class _Memory:
-    """The state of a bucket that lasts for one batch."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[int, Blob] = {}
-
-    def stored(self) -> Stored | None:
-        return None
-
-    def store(self, stored: Stored) -> None: ...
-
-    def blob(self, number: int) -> Blob | None:
-        return self.blobs.get(number)
-
-    def put(self, number: int, blob: Blob) -> None: ...
-
-    def drop(self, number: int) -> None: ...
-
-    def since(self) -> str | None:
-        return None
-
-    def set_since(self, text: str) -> None: ...
-
-
 def _whole(task: Buckets, key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
     """All messages of a static DataFrame, in one go."""
     columns = [table.column(name).to_pylist() for name in Incoming._fields]
     incoming = [Incoming(*row) for row in zip(*columns, strict=True)]
     task = replace(task, run=uuid4().hex)  # nothing of it may be found by another attempt
-    return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, _Memory())), FOUND)
+    return pa.Table.from_pylist(list(process(task, key[0].as_py(), incoming, Storage())), FOUND)
 
 
-class _Spark:
+class _Spark(Storage):
     """The state of a bucket in Spark's state store."""
 
     def __init__(self, handle: Any) -> None:

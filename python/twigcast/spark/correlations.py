@@ -1,10 +1,10 @@
-"""The correlations of a pipeline: one query of Spark over the messages of all streams, into a log of its own.
+"""The correlations of a pipeline: one query of Spark over what was seen of the messages of all streams.
 
-The query reads the streams a second time, at its own pace and with its own checkpoint, so that filters never wait for
-it. Its workers find what correlations see of a message when they read it (``stages/seeing.py``), and the stage with the
-state takes that. When the correlations of the store change, the query is stopped between two micro-batches and started
-again with the new set. The state says since which micro-batch each correlation has been there. While the store has no
-correlations there is no query, and the next one begins where the streams are then (``beginning.py``).
+The match stage reads a message once, for its matches, its time, and what correlations see of it, and the delivery logs
+have that (``sources/seen_source.py``). The query follows these logs at its own pace, into a log of its own, so that
+filters never wait for it. When the correlations of the store change, the query is stopped between two micro-batches and
+started again with the new set. The state says since which micro-batch each correlation has been there. While the store
+has no correlations there is no query, and the next one begins where the streams are then (``beginning.py``).
 
 A micro-batch is committed twice: to the delivery log, and then by Spark. A crash in between leaves a batch that the log
 has and Spark has not. The next run repeats it for the sake of its state, with the set of correlations that it had the
@@ -17,43 +17,32 @@ import logging
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twigcast import config
 from twigcast.delivery import REPORT_SQL, Log, LogWriter
+from twigcast.delivery.log import CORRELATED
 from twigcast.errors import StateDamaged
-from twigcast.spark.beginning import (
-    Beginning,
-    Place,
-    fresh_checkpoint,
-    put_in_place,
-    read_running,
-    standing_of,
-    write_running,
-)
+from twigcast.spark import earlier
+from twigcast.spark.beginning import Beginning, read_running, standing_of, write_running
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
 from twigcast.spark.paths import local_uri
 from twigcast.spark.serve import files_of
-from twigcast.spark.sources import event_time_of, listing_options, local_folder, source_of
-from twigcast.spark.sources.directory import check_inbox
-from twigcast.spark.sources.listing import Listing
-from twigcast.spark.sources.spark_log import take_over_source
 from twigcast.spark.stages.correlate import EVICTED
 from twigcast.spark.stages.deliver import DeliverFound
 from twigcast.spark.stages.seeing import Seeing
 from twigcast.spark.stages.standing import Ready, Shipped, Standing
-from twigcast.spark.stages.validity import SEEN_SQL, Reading, SeeTask, Validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from twigcast.spark.live import Published
-    from twigcast.spark.pipeline import Run
+    from twigcast.spark.pipeline import Run, StreamRun
     from twigcast.store import SubscriptionRecord
 
 logger = logging.getLogger(__name__)
@@ -79,35 +68,37 @@ class CorrelationRun:
         self._stack = stack
         self._busy = threading.Lock()
         self._beginning = Beginning()
+        self._released: dict[str, int] = {}
+        """By stream the last batch that its log need not keep for the query."""
         self._records: dict[str, SubscriptionRecord] = {}
-        self._validity: dict[str, Validity] = {}
-        self._query: StreamingQuery | None = None
+        self._parsed: dict[str, Ready] = {}
+        """The correlations by id, as they were parsed last."""
+        self._seen: tuple[Mapping[str, SubscriptionRecord], Shipped] | None = None
+        """The correlations that messages are matched for, as workers get them."""
+        self.query: StreamingQuery | None = None
+        """The query that runs, if the store has correlations, or had them a moment ago."""
         self._starts = 1
         self._interruptions = 0
         self._log: Log | None = None
-        self._listings: dict[str, Listing] = {}
         self._outdated = False
         """The query must not begin another micro-batch: the next one needs another set of correlations."""
         self._repeats: int | None = None
         """The micro-batch that the log has and Spark has not, until the query has repeated it."""
         self._state_lock = threading.Lock()
-        self._before: dict[str, int] = {}
-        """By stream: its last micro-batch that was begun without correlations."""
         saved = read_running(run.settings.state.path)
         self._begun = bool(numbers(self._checkpoint / "offsets")) if saved is None else bool(saved)
         """Whether the checkpoint is that of the correlations which the store has."""
-        stack.callback(self._close_listings)
 
     @property
     def _checkpoint(self) -> Path:
         return self.run.settings.state.checkpoints / CORRELATIONS
 
     @property
-    def is_running(self) -> bool:
-        """Whether there is a query: the store has correlations, or had them a moment ago."""
-        return self._query is not None
+    def _streams(self) -> dict[str, StreamRun]:
+        """The streams that are correlated: not those of messages that were put back."""
+        return {name: self.run.streams[name] for name in self.run.settings.streams}
 
-    def begin_batch(self, stream: str, batch: int) -> Published:
+    def begin_batch(self) -> Published:
         """Return the subscriptions that a micro-batch of a stream is to be matched against.
 
         The first micro-batch that has correlations is where their query begins. That is written down here, before the
@@ -117,27 +108,38 @@ class CorrelationRun:
             published = self.run.live.current()
             if published.correlations:
                 self._begin(published)
-            else:
-                self._before[stream] = batch
             return published
+
+    def seeing(self, stream: str, published: Published) -> Seeing | None:
+        """Return what the match stage is to find in the messages of a stream; None if there are no correlations."""
+        if not published.correlations:
+            return None
+        with self._state_lock:
+            if self._seen is None or self._seen[0] is not published.correlations:
+                folder = self.run.settings.state.snapshots / "seen"
+                folder.mkdir(exist_ok=True)
+                files = files_of(self.run.spark.sparkContext)
+                shipped = Shipped.write(folder, [self._ready(standing_of(published.correlations))], files)
+                # When no micro-batch has it any more; while it is being matched, each has.
+                weakref.finalize(shipped, files.delete, shipped.files[0])
+                self._seen = published.correlations, shipped
+            return Seeing(self._seen[1], stream)
+
+    def _ready(self, standing: Sequence[Standing]) -> list[Ready]:
+        """Return correlations as they are parsed; those that are known are not parsed again."""
+        known = self._parsed
+        same = {one.id: known[one.id] for one in standing if one.id in known and known[one.id].digest == one.digest}
+        self._parsed = {one.id: same.get(one.id) or Ready.of(one) for one in standing}
+        return list(self._parsed.values())
 
     def _begin(self, published: Published) -> None:
         """Make a checkpoint that begins where the streams are, unless there is one for the correlations already."""
         if self._begun:
             return
         log = self._claimed_log()
-        self._close_listings()
-        fresh = fresh_checkpoint(self._checkpoint)
-        places: dict[str, Place] = {}
-        for name, stream in list(self.run.streams.items()):
-            if name in self.run.settings.streams:
-                batch = max(stream.log.last, self._before.get(name, -1)) + 1
-                places[name] = stream.place(batch)
-                if name in self.run.listings:
-                    with closing(self._open_listing(name, fresh)) as listing:
-                        listing.pass_over(self.run.listings[name].taken(batch))
-        Beginning(log.last + 1, places).write(fresh)
-        put_in_place(fresh, self._checkpoint)
+        last = {name: stream.log.last for name, stream in self._streams.items()}
+        Beginning(log.last + 1, last).begin(self._checkpoint)
+        self._keep_after(last)
         write_running(self.run.settings.state.path, standing_of(published.correlations))
         self._begun = True
 
@@ -146,11 +148,24 @@ class CorrelationRun:
         if self._begun:
             write_running(self.run.settings.state.path, ())
             self._begun = False
+        self._keep_after(dict.fromkeys(self._streams))
+
+    def _keep_after(self, last: Mapping[str, int | None]) -> None:
+        """Have the logs of the streams keep what comes after these batches: it has yet to be read."""
+        for name, stream in self._streams.items():
+            stream.log.set_correlated(last[name])
+
+    def prepare(self) -> None:
+        """Open the state, if there is some, before a stream commits anything."""
+        with self._state_lock:
+            if not self.run.live.correlations:
+                self._forget_all()
+            elif self._begun:
+                self._open_state()
 
     def start(self) -> list[StreamingQuery]:
         """Start a query over the correlations that the store has now, if it has any."""
-        self._outdated, self._repeats, self._query = False, None, None
-        self._validity = self._validities()
+        self._outdated, self._repeats, self.query = False, None, None
         with self._state_lock:
             published = self.run.live.current()
             self._records = dict(published.correlations)
@@ -162,22 +177,21 @@ class CorrelationRun:
         standing = standing_of(self._records)
         self._repeats = self._uncommitted()
         folder = self.run.settings.state.path
-        earlier = None if self._repeats is None else read_running(folder)
-        if earlier is None or earlier == standing:
+        before = None if self._repeats is None else read_running(folder)
+        if before is None or before == standing:
             write_running(folder, standing)
         else:
-            standing, self._records = earlier, {}  # until the batch has been repeated; then the store's set follows
-        writer = self._found(standing).writeStream.foreachBatch(self._batch)
+            standing, self._records = before, {}  # until the batch has been repeated; then the store's set follows
+        with self._state_lock:
+            ready = self._ready(standing)
+        writer = self._found(ready).writeStream.foreachBatch(self._batch)
         writer = writer.queryName(f"{CORRELATIONS} {self.run.id}")
         writer = writer.option("checkpointLocation", local_uri(self._checkpoint))
-        if self.run.once:
-            writer = writer.trigger(availableNow=True)
-        else:
-            interval = max(1, round(self.run.settings.trigger.interval * 1000))
-            writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        # The source waits for the next batch of a stream, so that results need not wait for a trigger of their own.
+        writer = writer.trigger(processingTime="0 seconds")
         with _one_partition(self.run.spark):
-            self._query = writer.start()
-        return [self._query]
+            self.query = writer.start()
+        return [self.query]
 
     def _claimed_log(self) -> Log:
         if self._log is None:
@@ -187,10 +201,9 @@ class CorrelationRun:
 
     def follow(self) -> list[StreamingQuery]:
         """Start a new query if the correlations of the store are not those of the running query."""
+        self._release()
         self.run.live.current()
-        if self._repeats is not None:
-            return []
-        if self.run.live.correlations == self._records and self._validities() == self._validity:
+        if self._repeats is not None or self.run.live.correlations == self._records:
             return []
         self.end()
         return self.start()
@@ -201,10 +214,10 @@ class CorrelationRun:
         Before the first micro-batch Spark starts a Python process for a stateful query and gives it ten seconds, which
         cannot be set: too little on a busy machine.
         """
-        if query is self._query and self._outdated:
+        if query is self.query and self._outdated:
             self.ended.append(query)
             return self.start()
-        if query is not self._query or CONNECT not in str(error) or self._starts >= STARTS:
+        if query is not self.query or CONNECT not in str(error) or self._starts >= STARTS:
             raise error
         self._starts += 1
         logger.warning("warning: correlations start again: Spark's Python process did not start in time")
@@ -212,13 +225,14 @@ class CorrelationRun:
 
     def end(self) -> None:
         """Stop the query between two micro-batches, so that Spark has committed each one that the log has."""
-        query, self._query = self._query, None
+        query, self.query = self.query, None
         if query is None:
             return
         self._outdated = True
         with self._busy:  # waits for the micro-batch that has begun, and no other can begin
             self.ended.append(query)
         _stop(query, lambda: self._uncommitted() is None)
+        self._release()
 
     def _uncommitted(self) -> int | None:
         """Return the last micro-batch if the log has committed it and Spark has not."""
@@ -227,35 +241,21 @@ class CorrelationRun:
             return None
         return None if self._claimed_log().committed(self._beginning.first + last) is None else last
 
-    def _validities(self) -> dict[str, Validity]:
-        """Return by stream what its messages must be valid by, as the store has it now."""
-        version = self.run.live.current().version
-        return {name: self.run.publishers.validity(name, version) for name in self.run.settings.streams}
-
-    def _found(self, standing: Iterable[Standing]) -> DataFrame:
-        from pyspark.sql import functions as f
-
+    def _found(self, ready: Iterable[Ready]) -> DataFrame:
         from twigcast.spark.correlate import correlate
+        from twigcast.spark.sources.seen_source import seen_frame
 
-        standing, folder = list(standing), self._query_folder()
-        ready = [Ready(one.id, one.digest, one.parsed()) for one in standing]
-        shipped = Shipped.write(folder, [ready], files_of(self.run.spark.sparkContext))
-        every: DataFrame | None = None
-        for name, stream in self.run.settings.streams.items():
-            some = self._messages(name, stream, shipped).withColumn("stream", f.lit(name))
-            every = some if every is None else every.unionByName(some)
-        assert every is not None
-        own = self.run.settings.correlations
+        settings = self.run.settings
         return correlate(
-            every.where("error is null"),
-            standing,
+            seen_frame(self.run.spark, settings.state.log, self._beginning.streams),
+            ready,
             stream="stream",
             witness="witness",
-            lateness=own.lateness,
-            max_state_bytes=own.max_state,
-            limits=self.run.settings.limits.limits(),
+            lateness=settings.correlations.lateness,
+            max_state_bytes=settings.correlations.max_state,
+            limits=settings.limits.limits(),
             everything=True,
-            folder=folder,
+            folder=self._query_folder(),
         )
 
     def _query_folder(self) -> Path:
@@ -265,82 +265,52 @@ class CorrelationRun:
         folder.mkdir(parents=True)
         return folder
 
-    def has_read(self, name: str, paths: Sequence[str]) -> bool:
-        """Return whether the query has read these files of a stream. Without correlations nobody has to."""
-        if not self.run.live.correlations:
-            return True
-        with self._state_lock:
-            listing = self._listings.get(name)
-            return listing is not None and listing.has_read(paths, self._reached(name))
+    def _reached(self, before: int = 0) -> dict[str, int]:
+        """Return by stream the last batch that Spark has committed, or had ``before`` so many micro-batches."""
+        batch = max(numbers(self._checkpoint / "commits"), default=-1) - before
+        return {**self._beginning.streams, **(offsets(self._checkpoint, batch)[0] if batch >= 0 else {})}
 
-    def forget(self, name: str, paths: Sequence[str]) -> None:
-        """Forget the names of files that were cleared away: later files under these names are new messages."""
-        with self._state_lock:
-            if name in self._listings:
-                self._listings[name].forget(paths)
+    def has_read_all(self) -> bool:
+        """Return whether the query has read what the streams have committed."""
+        reached = self._reached()
+        return all(stream.log.last <= reached[name] for name, stream in self._streams.items())
 
-    def _reached(self, name: str) -> int:
-        """Return the last entry of a stream's listing log that Spark has committed."""
-        checkpoint = self._checkpoint
-        batch = max(numbers(checkpoint / "commits"), default=-1)
-        ends = offsets(checkpoint, batch) if batch >= 0 else []
-        place = list(self.run.settings.streams).index(name)
-        return int(ends[place].get("entry", -1)) if place < len(ends) else -1
+    def _release(self) -> None:
+        """Let the logs forget what the query has read, once the sinks have passed it.
+
+        The last micro-batch stays: a loss of power may undo Spark's commit, as that does not wait for the disk.
+        """
+        with self._state_lock:
+            reached = self._reached(before=1)
+            if not self._begun or reached == self._released:
+                return
+            self._keep_after(reached)
+            self._released = reached
+        self.run.runner.forget()
 
     def _open_state(self) -> None:
-        """Check that the state is whole, and open the listing logs of directories; these take over older state."""
-        checkpoint, log = self._checkpoint, self._claimed_log()
-        self._beginning = Beginning.read(checkpoint, self.run.settings.state.path)
-        check_checkpoint(checkpoint, log.last - self._beginning.first, log.folder)
-        for place, (name, stream) in enumerate(self.run.settings.streams.items()):
-            if isinstance(stream, config.Directory) and name not in self._listings:
-                listing = self._open_listing(name, checkpoint)
-                self._listings[name] = listing
-                take_over_source(listing, checkpoint, place)
-                batch = max(numbers(checkpoint / "offsets"), default=-1)
-                ends = offsets(checkpoint, batch) if batch >= 0 else []
-                if place < len(ends) and ends[place].get("entry", -1) >= listing.next:
-                    raise StateDamaged(listing.path, "has lost files that have been read")
-                if batch >= 0 and batch not in numbers(checkpoint / "commits"):
-                    self._check_repeated(listing, batch, place)
-
-    def _check_repeated(self, listing: Listing, batch: int, place: int) -> None:
-        """Check that the files of a micro-batch are there, which Spark has not committed and will repeat.
-
-        Files are cleared away only after the commit, so if they have been, the commit has been lost.
-        """
-        ends = [offsets(self._checkpoint, number) if number >= 0 else [] for number in (batch - 1, batch)]
-        before, last = (int(of[place].get("entry", -1)) if place < len(of) else -1 for of in ends)
-        for number in range(before + 1, last + 1):
-            if not listing.entry(number).files:
-                path = self._checkpoint / "commits" / str(batch)
-                raise StateDamaged(path, "is missing, but the files of this micro-batch have been cleared away")
-
-    def _open_listing(self, name: str, checkpoint: Path) -> Listing:
-        stream = self.run.settings.streams[name]
-        assert isinstance(stream, config.Directory)
-        root, folder = check_inbox(local_folder(stream)), _listing_folder(checkpoint, name)
-        return Listing(folder, root, name=f"stream {name!r}", **listing_options(stream))
-
-    def _close_listings(self) -> None:
-        while self._listings:
-            self._listings.popitem()[1].close()
-
-    def _messages(self, name: str, stream: config.AnyStream, correlations: Shipped) -> DataFrame:
-        """Return the messages of a stream, with what correlations see of them; those that it refuses have an error."""
-        limits = self.run.settings.limits.limits()
-        place = self._beginning.streams.get(name, Place(0))
-        table = isinstance(stream, config.Table)
-        source = source_of(
-            self.run.spark,
-            stream,
-            limits,
-            _listing_folder(self._checkpoint, name),
-            starting=place.kafka_offsets() if isinstance(stream, config.Kafka) else None,
-            without=place.table_files(self.run.settings.state.checkpoints / name) if table else (),
-        )
-        reading = Reading(source.load, event_time_of(stream), self._validity[name])
-        return source.frame.mapInArrow(SeeTask(reading, Seeing(correlations, name), limits), SEEN_SQL)
+        """Check that the state is whole, and that what is yet to be read is there and stays; take over older state."""
+        checkpoint, log, streams = self._checkpoint, self._claimed_log(), self._streams
+        beginning = Beginning.read(checkpoint, self.run.settings.state.path)
+        if beginning is None:
+            last = {name: stream.log.last for name, stream in streams.items()}
+            beginning = earlier.take_over(checkpoint, self.run.settings, last, self.run.listings)
+        elif beginning.earlier:
+            beginning = earlier.finish(checkpoint, beginning)
+        # A stream that has been added since begins with its log.
+        began = {name: beginning.streams.get(name, stream.log.forgotten) for name, stream in streams.items()}
+        self._beginning = Beginning(beginning.first, began)
+        check_checkpoint(checkpoint, log.last - beginning.first, log.folder)
+        reached = self._reached()
+        for name, stream in streams.items():
+            if stream.log.last < reached[name]:
+                raise StateDamaged(
+                    stream.log.folder, f"ends before batch {reached[name]}, which correlations have read"
+                )
+            if stream.log.forgotten > reached[name]:
+                missing = f"batches after {reached[name]} are gone, which correlations have not read"
+                raise StateDamaged(stream.log.folder / CORRELATED, f"was lost, or {checkpoint} is too old: {missing}")
+        self._keep_after(self._reached(before=1))
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:
@@ -405,10 +375,6 @@ def _observed(frame: DataFrame) -> tuple[Observation, DataFrame]:
     count = f.sum(f.when(evicted, f.col("time"))).alias("count")
     seen = Observation()
     return seen, frame.observe(seen, count, f.max(f.when(evicted, f.col("subscription"))).alias("subscription"))
-
-
-def _listing_folder(checkpoint: Path, name: str) -> Path:
-    return checkpoint / "folders" / name
 
 
 def _stop(query: StreamingQuery, is_committed: Callable[[], bool]) -> None:

@@ -24,7 +24,6 @@ from twigcast import config
 from twigcast.delivery import Counts, Log, LogWriter
 from twigcast.delivery.files import claimed
 from twigcast.errors import StateDamaged, TwigcastError
-from twigcast.spark.beginning import Place
 from twigcast.spark.checkpoint import batch_time, check_table
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.correlations import CorrelationRun
@@ -207,6 +206,7 @@ class Run:
             for name, of in logs.items():
                 self.streams[name] = self._stream(spark, name, of)
             self.correlations = CorrelationRun(self, stack)
+            self.correlations.prepare()
             with self.runner:
                 self.watch.on_start(self)
                 try:
@@ -347,6 +347,9 @@ class Run:
                         ended = True
                     if ended:
                         running.remove(query)
+                # The query over correlations follows the streams, and does not end by itself.
+                if self.once and running == [self.correlations.query] and self.correlations.has_read_all():
+                    break
         except PySparkException as error:
             if "CANNOT_LOAD_STATE_STORE" in str(error):
                 raise StateDamaged(self.settings.state.checkpoints, f"has lost state: {cause_of(error)}") from error
@@ -393,18 +396,16 @@ class StreamRun(ABC):
     def start(self) -> StreamingQuery | Following:
         """Begin to read."""
 
-    @abstractmethod
-    def tidy(self) -> None:
-        """Clear away what has been read, where the stream says so."""
-
-    @abstractmethod
-    def place(self, batch: int) -> Place:
-        """Return the place in the stream where a micro-batch begins; the one before it has been begun."""
+    def tidy(self) -> None:  # noqa: B027
+        """Clear away what has been read, where the stream says so. Only folders can be."""
 
     def commit(self, frame: DataFrame, batch: int, arrival: int) -> None:
         """Match the rows of a micro-batch, which arrived at this time, and commit what was found."""
         began = time.monotonic()
-        published = self.run.correlations.begin_batch(self.log.stream, batch)
+        correlations = self.run.correlations
+        published = correlations.begin_batch()
+        # What was put back is not correlated.
+        seeing = correlations.seeing(self.name, published) if self.name == self.log.stream else None
         writer = LogWriter(str(self.log.staging), self.name)
         task = DeliverTask(
             self.load,
@@ -414,6 +415,7 @@ class StreamRun(ABC):
             writer,
             self.archive,
             validity=self.run.publishers.validity(self.name, published.version),
+            seeing=seeing,
         )
         counts = commit_batch(frame, task, published, self.log, batch)
         self._tell(batch, counts, time.monotonic() - began, published)
@@ -431,12 +433,6 @@ class SparkRun(StreamRun):
     source: Source
     checkpoint: Path
 
-    def tidy(self) -> None:
-        """Do nothing: only folders are cleared away."""
-
-    def place(self, batch: int) -> Place:
-        return Place.of(self.checkpoint, batch)
-
     def start(self) -> StreamingQuery:
         writer = self.source.frame.writeStream.foreachBatch(self.batch).queryName(f"{self.log.stream} {self.run.id}")
         writer = writer.option("checkpointLocation", local_uri(self.checkpoint))
@@ -451,8 +447,7 @@ class SparkRun(StreamRun):
             if self.stopping.is_set():
                 raise InterruptedError("stopped before this micro-batch began; the next run does it")
             if self.log.committed(batch) is None:
-                # Known from the checkpoint: a column of one value would only make rows longer.
-                self.commit(frame.drop("arrival"), batch, batch_time(self.checkpoint, batch))
+                self.commit(frame, batch, batch_time(self.checkpoint, batch))
 
 
 @dataclass
@@ -469,9 +464,6 @@ class FolderRun(StreamRun):
             self._keep_unread(self.log.last)  # the last run may have ended right after its commit
         interval = None if self.run.once else self.run.settings.trigger.interval
         return Following(self.listing, self.batch, self._last, interval=interval, tidy=self.tidy).start()
-
-    def place(self, batch: int) -> Place:
-        return Place(batch)
 
     def _last(self) -> int:
         return self.log.last
@@ -491,11 +483,7 @@ class FolderRun(StreamRun):
             return
         with self.clearing:
             for entry in self.listing.finished(self.log.last):
-                # What was put back is not correlated again.
-                if self.name != self.log.stream:
-                    clear(self.listing, entry, self.move_to)
-                elif self.run.correlations.has_read(self.name, entry.paths):
-                    self.run.correlations.forget(self.name, clear(self.listing, entry, self.move_to))
+                clear(self.listing, entry, self.move_to)
 
     def _keep_unread(self, batch: int) -> None:
         """Keep the files whose content is nowhere else: messages that were refused without being read."""

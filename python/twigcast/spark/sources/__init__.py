@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from twigcast.spark.sources.event_time import EventTime
 from twigcast.spark.sources.files import LoadFiles, check_record
 from twigcast.spark.sources.kafka import kafka
 from twigcast.spark.sources.messages import Source as Source
-from twigcast.spark.sources.messages import dated
 from twigcast.spark.sources.table import table
 from twigcast.spark.sources.testing import rate, socket
 from twigcast.units import SECOND
@@ -29,26 +27,11 @@ def source_of(
     stream: config.AnyStream,
     limits: Limits,
     state: Path | None = None,
-    *,
-    starting: str | None = None,
-    without: Sequence[str] = (),
 ) -> Source:
-    """Return the source that a stream of the configuration names; its rows have a column ``arrival``.
+    """Return the source that a stream of the configuration names.
 
-    ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query. A new query
-    reads a topic of Kafka from the offsets ``starting``, and a table ``without`` these files.
+    ``state`` is the folder for the listing log of a directory. It belongs to the checkpoint of the query.
     """
-    return dated(_source_of(spark, stream, limits, state, starting, without))
-
-
-def _source_of(
-    spark: SparkSession,
-    stream: config.AnyStream,
-    limits: Limits,
-    state: Path | None,
-    starting: str | None,
-    without: Sequence[str],
-) -> Source:
     if isinstance(stream, config.Directory):
         if state is None:
             text = "to read a directory needs a folder to remember in which files have been read"
@@ -62,7 +45,7 @@ def _source_of(
             spark,
             stream.bootstrap_servers,
             stream.topic,
-            starting=starting or stream.starting,
+            starting=stream.starting,
             max_offsets=stream.max_offsets,
             options={name: resolve(value, f"the Kafka option {name!r}") for name, value in stream.options.items()},
         )
@@ -73,7 +56,6 @@ def _source_of(
             format=stream.format,
             max_files=stream.max_files,
             options=stream.options,
-            without=without,
             id_column=stream.id_column,
             xml_column=stream.xml_column,
             time_column=stream.time_column,

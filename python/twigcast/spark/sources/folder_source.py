@@ -7,13 +7,14 @@ Spark's checkpoint has only the number of the last micro-batch of the listing lo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from twigcast.spark.sources.listing import Listing
 
@@ -24,28 +25,15 @@ NAME = "twigcast-folder"
 COLUMNS = pa.schema([("path", pa.string()), ("arrival", pa.timestamp("us", tz="UTC"))])
 
 
-def folder_frame(
-    spark: SparkSession,
-    root: Path,
-    state: Path,
-    *,
-    glob: str | None = None,
-    max_files: int | None = None,
-    follow_links: bool = False,
-) -> DataFrame:
-    """Return the files of a folder, as they appear, as rows of (path, arrival). ``state`` has the listing log."""
+def folder_frame(spark: SparkSession, root: Path, state: Path, **options: Any) -> DataFrame:
+    """Return the files of a folder, as they appear, as rows of (path, arrival).
+
+    ``state`` has the listing log, and ``options`` are those of the log.
+    """
     spark.dataSource.register(FolderSource)
     reader = spark.readStream.format(NAME).option("root", str(root)).option("state", str(state))
-    reader = reader.option("follow_links", str(follow_links)).option("slices", str(_cores(spark)))
-    if glob is not None:
-        reader = reader.option("glob", glob)
-    if max_files is not None:
-        reader = reader.option("max_files", str(max_files))
-    return reader.load()
-
-
-def _cores(spark: SparkSession) -> int:
-    return spark.sparkContext.defaultParallelism
+    reader = reader.option("slices", str(spark.sparkContext.defaultParallelism))
+    return reader.option("listing", json.dumps(options)).load()
 
 
 class FolderSource(DataSource):
@@ -62,14 +50,6 @@ class FolderSource(DataSource):
         return FolderReader(dict(self.options))
 
 
-class _Slice(InputPartition):
-    """Some files of a micro-batch."""
-
-    def __init__(self, paths: list[str], arrivals: list[int]) -> None:
-        self.paths = paths
-        self.arrivals = arrivals
-
-
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lists the folder in a process of its own beside the driver, and gives Spark one micro-batch at a time."""
 
@@ -84,20 +64,12 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Opened when it is needed first: the reader also goes to workers, where it is not.
         if self._opened is None:
             options = self._options
-            self._opened = Listing(
-                Path(options["state"]),
-                Path(options["root"]),
-                glob=options.get("glob"),
-                max_files=int(options["max_files"]) if "max_files" in options else None,
-                follow_links=options.get("follow_links") == "True",
-            )
+            more = json.loads(options["listing"])
+            self._opened = Listing(Path(options["state"]), Path(options["root"]), **more)
         return self._opened
 
     def initialOffset(self) -> dict[str, int]:
         return {"entry": -1}
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._listing.look()
@@ -117,12 +89,12 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             paths += entry.paths
             arrivals += [entry.arrival] * len(entry.files)
         size = max(1, -(-len(paths) // int(self._options["slices"])))
-        return [_Slice(paths[n : n + size], arrivals[n : n + size]) for n in range(0, len(paths), size)]
+        return [InputPartition((paths[n : n + size], arrivals[n : n + size])) for n in range(0, len(paths), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Slice)
-        arrivals = pa.array(partition.arrivals, pa.int64()).cast(COLUMNS.field("arrival").type)
-        yield pa.RecordBatch.from_arrays([pa.array(partition.paths, pa.string()), arrivals], schema=COLUMNS)
+        paths, arrivals = partition.value
+        columns = [pa.array(paths, pa.string()), pa.array(arrivals, pa.int64()).cast(COLUMNS.field("arrival").type)]
+        yield pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
 
     def stop(self) -> None:
         if self._opened is not None:

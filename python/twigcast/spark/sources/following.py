@@ -107,11 +107,9 @@ def _described(error: BaseException) -> BaseException:
     return described
 
 
-def clear(listing: Listing, entry: Entry, target: Path | None) -> list[str]:
-    """Move the files of a micro-batch to the folder ``target``, or delete them; forget and return their names."""
-    cleared = [file.path for file in entry.files if _clear(listing.root / file.path, file, target)]
-    listing.forget(cleared)
-    return cleared
+def clear(listing: Listing, entry: Entry, target: Path | None) -> None:
+    """Move the files of a micro-batch to the folder ``target``, or delete them, and forget their names."""
+    listing.forget([file.path for file in entry.files if _clear(listing.root / file.path, file, target)])
 
 
 def _clear(path: Path, file: Found, target: Path | None) -> bool:

@@ -46,8 +46,6 @@ MIGRATIONS = (
     CREATE INDEX waiting_order ON waiting (arrival, modified, path)
     """,
 )
-PASSED_OVER = -1
-"""The entry of files that no micro-batch has: they were there before the reader of this log began."""
 WARN_EVERY = 60.0
 """Seconds between two warnings about files that are skipped."""
 
@@ -219,24 +217,16 @@ class Listing:
             db.execute("DELETE FROM entries WHERE entry <= ?", (done,))
         return True
 
-    def pass_over(self, paths: Iterable[str]) -> None:
-        """Take these files for known. No micro-batch has them."""
-        rows = [(path, PASSED_OVER) for path in paths]
-        with self._lock, self._database.transaction() as db:
-            db.executemany("INSERT OR IGNORE INTO files (path, entry) VALUES (?, ?)", rows)
-        self._known.update(path for path, _ in rows)
-
     def taken(self, before: int) -> list[str]:
-        """Return the files of the micro-batches before this one, and those that were passed over."""
+        """Return the files of the micro-batches before this one."""
         rows = self._database.rows("SELECT path FROM files WHERE entry < ?", (before,))
         return [row["path"] for row in rows]
 
-    def take_over(self, found: Iterable[tuple[int, str]], upto: int, arrivals: dict[int, int]) -> None:
+    def take_over(self, found: Iterable[tuple[int, str]], upto: int) -> None:
         """Begin with files that were read before this log was there, each with its micro-batch up to ``upto``."""
         with self._lock, self._database.transaction() as db:
             rows = [(path, entry) for entry, path in found]
             db.executemany("INSERT OR IGNORE INTO files (path, entry) VALUES (?, ?)", rows)
-            db.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?)", arrivals.items())
             db.execute("UPDATE about SET next = max(next, ?)", (upto + 1,))
         self._known.update(path for path, _ in rows)
 
@@ -267,11 +257,6 @@ class Listing:
         for row in rows:
             entries.setdefault(row["entry"], []).append(Found(*row[1:]))
         return [Entry(number, 0, tuple(files)) for number, files in entries.items()]
-
-    def has_read(self, paths: Iterable[str], upto: int) -> bool:
-        """Whether all of these files are in micro-batches up to this one."""
-        query = "SELECT entry FROM files WHERE path = ? AND entry <= ?"
-        return all(self._database.value(query, (path, upto)) is not None for path in paths)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Forget names: files that appear under them later are new messages."""

@@ -9,17 +9,16 @@ files that were found but not delivered are found again.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from twigcast.delivery.files import replace, sync_folder
+from twigcast.delivery.files import sync_folder
 from twigcast.errors import StateDamaged
-from twigcast.spark.checkpoint import batch_time, log_files, log_rows, numbers, offsets
+from twigcast.spark.checkpoint import log_files, log_rows, offsets
 
 if TYPE_CHECKING:
     from twigcast.spark.sources.listing import Listing
@@ -39,8 +38,8 @@ def take_over(listing: Listing, checkpoint: Path, last: int) -> None:
         if len(looked) != 1 or looked[0] is None:
             hint = "give the stream another name, or name an empty state folder"
             raise StateDamaged(checkpoint, "is the state of another kind of source", hint=hint)
-        found = [(last, path) for _, path in _found(checkpoint / "sources" / "0", looked[0], listing.root)]
-        listing.take_over(found, last, {})
+        found = [(last, path) for _, path in listed_files(checkpoint / "sources" / "0", looked[0], listing.root)]
+        listing.take_over(found, last)
     # From here on the listing log says what was read; half a checkpoint must not be taken for one.
     for part in PARTS:
         path = checkpoint / part
@@ -52,40 +51,7 @@ def take_over(listing: Listing, checkpoint: Path, last: int) -> None:
     sync_folder(checkpoint)
 
 
-def take_over_source(listing: Listing, checkpoint: Path, source: int) -> None:
-    """Bring the files of one of several sources into a listing log, and let the checkpoint name its entries.
-
-    The checkpoint goes on: a look of the old source becomes the entry of the same number.
-    """
-    batches = sorted(numbers(checkpoint / "offsets"))
-    if not batches or "logOffset" not in _offset(checkpoint, batches[-1], source):
-        return
-    looks = {batch: _offset(checkpoint, batch, source).get("logOffset", -1) for batch in batches}
-    latest = looks[batches[-1]]
-    if latest >= 0 and listing.next == 0:
-        arrivals: dict[int, int] = {}
-        for batch in reversed(batches):
-            before = looks.get(batch - 1, -1 if batch == 0 else looks[batch] - 1)
-            arrivals |= {look: batch_time(checkpoint, batch) for look in range(before + 1, looks[batch] + 1)}
-        found = list(_found(checkpoint / "sources" / str(source), latest, listing.root))
-        arrivals |= {look: 0 for look, _ in found if look not in arrivals}
-        listing.take_over(found, latest, arrivals)
-    # The latest last: it says whether all this has been done.
-    for batch in batches:
-        path = checkpoint / "offsets" / str(batch)
-        lines = path.read_text(encoding="utf-8").splitlines()
-        if "logOffset" in _offset(checkpoint, batch, source):
-            lines[2 + source] = json.dumps({"entry": looks[batch]})
-            path.with_name(f".{batch}.crc").unlink(missing_ok=True)  # of the old content
-            replace(path, "\n".join(lines).encode())
-
-
-def _offset(checkpoint: Path, batch: int, source: int) -> dict[str, Any]:
-    ends = offsets(checkpoint, batch)
-    return ends[source] if source < len(ends) else {}
-
-
-def _found(log: Path, upto: int, root: Path) -> Iterator[tuple[int, str]]:
+def listed_files(log: Path, upto: int, root: Path) -> Iterator[tuple[int, str]]:
     """Yield the files that were found up to a look, by path below the folder."""
     for file in log_files(log, upto):
         for row in log_rows(file):

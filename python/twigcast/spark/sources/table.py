@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,15 +24,13 @@ def table(
     format: str = "parquet",
     max_files: int = MAX_FILES,
     options: Mapping[str, str] | None = None,
-    without: Sequence[str] = (),
     **columns: str | None,
 ) -> Source:
-    """Return the rows of the files of a folder, as they appear, but for the files ``without``.
+    """Return the rows of the files of a folder, as they appear.
 
     For ``columns`` see :func:`frame_source`.
     """
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
     place = local_uri(path)
     # By default a file a week older than the newest one is passed over in silence.
@@ -45,20 +42,7 @@ def table(
         text = f"cannot read {path} as {format}: {(str(error).splitlines() or [''])[0]}"
         hint = 'put a file there, or set options.schema = "id string, xml string"'
         raise OptionError("bad-source", text, hint=hint) from error
-    if without:
-        frame = frame.where(F.expr(f"{_NAME_SQL} NOT IN ({', '.join(map(_name_literal, without))})"))
     return frame_source(frame, files=True, rows=format == "parquet", **columns)
-
-
-# As text, which Spark parses in one go: a column object for each file would be a call to the JVM each. A raw literal
-# cannot hold its own quote.
-_NAME_SQL = """replace(regexp_replace(_metadata.file_path, '^file:/+', 'file:/'), "'", '%27')"""
-
-
-def _name_literal(address: str) -> str:
-    """Return the address of a file, as the log of Spark's file source has it, as `_NAME_SQL` gives it."""
-    name = re.sub("^file:/+", "file:/", address)
-    return "r'" + name.replace("'", "%27") + "'"
 
 
 def frame_source(

@@ -10,19 +10,17 @@ state folder, hence its id in the names: what was archived before stays.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from twigcast.delivery.writer import Part
 from twigcast.spark.sources.messages import MESSAGES
 
 SCHEMA = pa.schema([MESSAGES.field(name) for name in ("message", "time", "headers", "xml")])
@@ -68,38 +66,24 @@ class Archive:
             stray.unlink(missing_ok=True)
 
 
-class ArchivePart:
-    """A file that exists only if a message is written to it."""
+class ArchivePart(Part):
+    """What one task attempt archives."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: Any = None
-        self._writer: Any = None
+        super().__init__(path, SCHEMA, compression="zstd", use_dictionary=False)
 
-    @property
-    def name(self) -> str | None:
-        return None if self._writer is None else self._path.name
-
-    def write(self, messages: pa.RecordBatch) -> None:
+    def keep(self, messages: pa.RecordBatch) -> None:
         """Write the messages that were not refused: a replay must not match those."""
         wanted = pc.and_(messages.column("xml").is_valid(), messages.column("error").is_null())
         kept = messages.select(SCHEMA.names).filter(wanted)
         if len(kept):
-            if self._writer is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("xb")
-                self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd", use_dictionary=False)
-            self._writer.write_batch(kept)
+            self.write([kept])
 
     def __enter__(self) -> ArchivePart:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close(durable=kind is None)
 
 
 def archived_streams(folder: Path) -> list[str]:

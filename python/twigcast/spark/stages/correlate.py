@@ -17,7 +17,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -102,15 +102,24 @@ class Blob(NamedTuple):
     data: bytes
 
 
-class Storage(Protocol):
-    """What is asked of Spark's state store."""
+class Storage:
+    """The state of a bucket between micro-batches: none, unless a subclass keeps it."""
 
-    def stored(self) -> Stored | None: ...
+    def stored(self) -> Stored | None:
+        return None
+
     def store(self, stored: Stored) -> None: ...
-    def blob(self, number: int) -> Blob | None: ...
+
+    def blob(self, number: int) -> Blob | None:
+        return None
+
     def put(self, number: int, blob: Blob) -> None: ...
+
     def drop(self, number: int) -> None: ...
-    def since(self) -> str | None: ...
+
+    def since(self) -> str | None:
+        return None
+
     def set_since(self, text: str) -> None: ...
 
 

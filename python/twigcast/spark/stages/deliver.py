@@ -1,6 +1,7 @@
 """Deliveries into the delivery log: workers write parts of it, the driver commits them.
 
-``DeliverTask`` does in one pass all from the rows of a source to the deliveries of filters and transforms.
+``DeliverTask`` does in one pass all from the rows of a source to the deliveries of filters and transforms, and to what
+correlations see of the messages.
 ``DeliverFound`` takes what correlations found: results to their subscribers, and published messages to the filters and
 transforms that read their stream.
 """
@@ -18,12 +19,13 @@ from twigcast.correlate.default import TOO_MUCH
 from twigcast.correlate.engine import PUBLISHED
 from twigcast.delivery import REPORT, REPORT_SQL, Counts, Log, LogPart, LogWriter
 from twigcast.rows import ERROR, refused_columns
-from twigcast.spark.sources.event_time import EventTime
+from twigcast.spark.sources.event_time import EventTime, with_columns
 from twigcast.spark.sources.messages import TIME, Load
 from twigcast.spark.stages.archive import Archive, ArchivePart
 from twigcast.spark.stages.correlate import DERIVED, FAILED, LATE, REFUSED, RESULT
 from twigcast.spark.stages.outcome import Asked, Outcome, outcomes, payloads
 from twigcast.spark.stages.preload import preloading
+from twigcast.spark.stages.seeing import Seeing
 from twigcast.spark.stages.validity import ANYTHING, Reading, Validity
 from twigcast.spark.workers import TRAITS, Held, Snapshot, held_at
 
@@ -51,6 +53,8 @@ class DeliverTask:
     validity: Validity = ANYTHING
     again: bool = False
     """The messages have been through before: those that are refused are in the dead letter already."""
+    seeing: Seeing | None = None
+    """The correlations, if there are some, that are to see the messages."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = held_at(self.version)
@@ -71,16 +75,17 @@ class DeliverTask:
             yield pa.RecordBatch.from_pylist([row], schema=TASK_REPORT)
 
     def for_shard(self, number: int, version: Snapshot) -> DeliverTask:
-        return replace(self, version=version, first=number == 0)
+        return replace(self, version=version, first=number == 0, seeing=self.seeing if number == 0 else None)
 
     def _match(
         self, batches: Iterable[pa.RecordBatch], held: Held, part: LogPart, kept: ArchivePart | None = None
     ) -> None:
         reading = Reading(self.load, self.time, self.validity)
-        asked = Asked(held.engine, self.version.selects, at_once=MATCHES_AT_ONCE)
+        streams = None if self.seeing is None else self.seeing.streams(held)
+        asked = Asked(held.engine, self.version.selects, streams=streams, at_once=MATCHES_AT_ONCE)
         for messages, outcome in reading(batches, asked):
             if kept is not None:
-                kept.write(messages)
+                kept.keep(messages)
             rejected = outcome.rejected
             if rejected is not None and self.first and not self.again:
                 part.reject(_dead(messages, rejected))
@@ -90,10 +95,13 @@ class DeliverTask:
             self._write(messages, outcome, held, part)
 
     def _write(self, messages: pa.RecordBatch, outcome: Outcome, held: Held, part: LogPart) -> None:
-        matches, errors = outcome.matches, outcome.errors
+        matches, errors, witnesses = outcome.matches, outcome.errors, outcome.witnesses
         if errors.null_count < len(errors):
             good = errors.is_null()
-            matches, messages = matches.filter(good), messages.filter(good)
+            matches, messages, witnesses = matches.filter(good), messages.filter(good), witnesses.filter(good)
+        if self.seeing is not None:
+            xml = pc.if_else(witnesses.is_valid(), messages.column("xml"), None)
+            part.see(with_columns(messages, xml=xml).append_column("witness", witnesses))
         part.write(messages, deliveries_of(matches.value_parent_indices(), matches.flatten(), held, self.stream))
 
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
@@ -36,16 +36,32 @@ class Standing(NamedTuple):
         return hashlib.blake2b(repr(self[1:]).encode(), digest_size=8).hexdigest()
 
 
-class Ready(NamedTuple):
-    """A correlation that has been parsed."""
+class Ready:
+    """A correlation that has been parsed. It travels in a pickle of its own, which only those open who use it."""
 
-    id: str
-    digest: str
-    """Of what was parsed."""
-    correlation: Correlation
+    __slots__ = ("_correlation", "_pickled", "digest", "id")
+
+    def __init__(
+        self, id: str, digest: str, correlation: Correlation | None = None, pickled: bytes | None = None
+    ) -> None:
+        """Make it of a correlation or of its pickle; the ``digest`` is that of what was parsed."""
+        self.id, self.digest, self._correlation, self._pickled = id, digest, correlation, pickled
+
+    @classmethod
+    def of(cls, one: Standing | Ready) -> Ready:
+        """Return a correlation, parsed if it is not yet."""
+        return one if isinstance(one, Ready) else cls(one.id, one.digest, one.parsed())
 
     def parsed(self) -> Correlation:
-        return self.correlation
+        if self._correlation is None:
+            assert self._pickled is not None
+            self._correlation = pickle.loads(self._pickled)
+        return self._correlation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._pickled is None:
+            self._pickled = pickle.dumps(self._correlation, pickle.HIGHEST_PROTOCOL)
+        return Ready, (self.id, self.digest, None, self._pickled)
 
 
 def spread(standing: Iterable[Standing | Ready], buckets: int) -> tuple[tuple[Standing | Ready, ...], ...]:
@@ -71,7 +87,7 @@ def spread(standing: Iterable[Standing | Ready], buckets: int) -> tuple[tuple[St
     return tuple(map(tuple, spread))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Shipped:
     """Correlations in files, one for each bucket."""
 

@@ -17,9 +17,8 @@ from twigcast.rows import ERROR, REFUSED, row_of_error
 from twigcast.schema import Schema, read_schema
 from twigcast.schema.gate import Gate
 from twigcast.spark.sources.event_time import EventTime, with_columns, with_errors
-from twigcast.spark.sources.messages import MESSAGES_SQL, Load
+from twigcast.spark.sources.messages import Load
 from twigcast.spark.stages.outcome import Asked, Outcome, outcomes
-from twigcast.spark.stages.seeing import Seeing
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """Load, date, check: rows of a source in, rows of ``MESSAGES_SQL`` out."""
+    """Load, date, check: rows of a source in, rows of ``MESSAGES_SQL`` of ``sources.messages`` out."""
 
     load: Load
     time: EventTime
@@ -100,28 +99,6 @@ class ReadTask:
             messages = (batch for batch, _ in Reading(self.load, self.time)(batches, Asked(_engine(self.limits))))
         for batch in messages:
             yield _signed(batch)
-
-
-@dataclass(frozen=True, slots=True)
-class SeeTask:
-    """Load, date, check and see: rows of a source in, rows of ``SEEN_SQL`` out.
-
-    Messages in which correlations see nothing have no content: only their time counts.
-    """
-
-    reading: Reading
-    seeing: Seeing
-    limits: Limits
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        engine, streams = self.seeing.engine(self.limits)
-        for messages, outcome in self.reading(batches, Asked(engine, streams=streams)):
-            seen = outcome.witnesses.cast(pa.binary())
-            xml = pc.if_else(seen.is_valid(), messages.column("xml"), None)
-            yield _signed(with_columns(messages, xml=xml)).append_column("witness", seen)
-
-
-SEEN_SQL = f"{MESSAGES_SQL}, witness binary"
 
 
 def _signed(batch: pa.RecordBatch) -> pa.RecordBatch:
