@@ -6,7 +6,7 @@ use super::expressions::{Axis, Expr, ExprId, Expressions, Type};
 use super::program::{decode, encode, Strings};
 use super::run::{Context, Evaluation, State};
 use super::tree::{Node, NodeTest, Tree};
-use crate::names::{Names, Sym, ANY, ANY_ATTRIBUTE};
+use crate::names::{Names, Sym};
 use crate::paths::Step;
 use crate::shapes::nodes::NodeIx;
 
@@ -88,8 +88,8 @@ impl Queries {
     /// Calls `each` with the symbols that queries test for.
     pub(crate) fn symbols(&self, mut each: impl FnMut(Sym)) {
         for test in self.all.tests() {
-            if let NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) = test {
-                each(*symbol);
+            if let NodeTest::Is(test) = test {
+                each(test.symbol());
             }
         }
     }
@@ -226,9 +226,7 @@ impl Queries {
                 _ => return None,
             };
             match step.test {
-                NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => path.push(Step::new(deep, symbol)),
-                NodeTest::Element => path.push(Step::new(deep, ANY)),
-                NodeTest::Attribute => path.push(Step::new(deep, ANY_ATTRIBUTE)),
+                NodeTest::Is(test) => path.push(Step::new(deep, test.symbol())),
                 _ => path.clear(), // what is before it will do
             }
         }

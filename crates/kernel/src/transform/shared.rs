@@ -127,10 +127,7 @@ pub fn constants_of(preds: &[&Pred], row: &[u64]) -> Vec<u64> {
             Pred::And(ps) | Pred::Or(ps) => ps.iter().for_each(|p| walk(p, f)),
             Pred::Not(p) => walk(p, f),
             Pred::Exists(t) => twig(t, f),
-            Pred::Text { value, slot, .. }
-            | Pred::Number { value, slot, .. }
-            | Pred::Contains { value, slot }
-            | Pred::StartsWith { value, slot } => {
+            Pred::Compare { value, slot, .. } => {
                 let (Value::Str { twig: t, .. } | Value::Length { twig: t, .. } | Value::Count(t)) = value;
                 twig(t, f);
                 f(*slot);
