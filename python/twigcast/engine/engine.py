@@ -424,12 +424,10 @@ class Engine:
         witness: _kernel.Witness | None = None
         found: bytes | None = None
         selecting = bool(self._wanting or self._transforming)
-        if streams is not None or text is not None:
+        if selecting or streams is not None or text is not None:
             path = None if text is None else self._text(text)
             processed = self.kernel.process_one(xml, streams or [], selecting, self._limits, path)
             numbers, results, witness, found, exceeded, error = processed
-        elif selecting:
-            numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
         if error is not None:
