@@ -12,8 +12,7 @@ from twigcast.ir.visit import replace
 from twigcast.lang.program import encode as encode_query
 from twigcast.lang.xpath import parse
 from twigcast.literals import LITERAL
-from twigcast.plan.codes import Symbols
-from twigcast.plan.encode import encode
+from twigcast.plan.encode import Symbols, encode
 from twigcast.plan.slots import slotted
 from twigcast.transform.encode import making_of_one
 
