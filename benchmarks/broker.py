@@ -24,7 +24,7 @@ from twigcast.papers.plans.encode import encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.transforms import PlannedTransforms
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.schema import Schema, dtd_schema
 from twigcast.transform.encode import encoded
 from twigcast.workload import DocumentGenerator, vocabulary

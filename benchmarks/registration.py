@@ -19,11 +19,20 @@ def lines(quick: bool) -> Iterator[Line]:
     yield _known("stock, one shape", interests)
     twigs = peer_queries("bib", "p1", count)
     yield _known("bib p1, of many shapes", _known_shapes(twigs))
+    yield _as_they_come("bib, twigs", peer_queries("bib", "t", count))
     for name, queries in (
         ("NITF, mixed", mixed_queries(5_000 if quick else 20_000)),
         ("bib, twigs", peer_queries("bib", "t", count)),
     ):
         yield _new(name, _one_per_shape(queries)[: 1_000 if quick else 5_000])
+
+
+def _as_they_come(name: str, queries: list[str]) -> Line:
+    """Shapes that come once, and others that come again and again, in one engine that knows none of them."""
+    subscriptions = [Subscription(i, query) for i, query in enumerate(queries)]
+    best = min(seconds(lambda: _add(Engine(), subscriptions)) for _ in range(2))
+    note = f"{len({shape(q) for q in queries}):,} shapes; {best / len(queries) * 1e6:,.0f} µs each"
+    return Line("registering", f"as they come: {name}", len(queries) / best, "a second", None, "higher", note)
 
 
 def shape(query: str) -> str:

@@ -91,5 +91,8 @@ def lxml_parse(chunk: Chunk) -> None:
         etree.fromstring(document)
 
 
+_LIMITS = Limits().as_dict()
+
+
 def reader(chunk: Chunk) -> None:
-    _kernel.parse_only(chunk.documents, Limits().as_dict())
+    _kernel.parse_only(chunk.documents, _LIMITS)

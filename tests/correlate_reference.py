@@ -15,12 +15,12 @@ from typing import Any
 from lxml import etree
 
 from twigcast.correlate.making import derived_id
-from twigcast.correlate.output import render
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.values import to_number
 from twigcast.lang.xpath import parse
-from twigcast.transform.nodes import Message, Node
+from twigcast.papers.joins.output import render
+from twigcast.papers.plans.nodes import Message, Node
 
 _NUMERIC: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

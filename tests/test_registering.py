@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from twigcast import Engine, Subscription
-from twigcast.errors import QueryError
+from twigcast.engine import jobs
+from twigcast.errors import OptionError, QueryError
 from twigcast.ir.pattern import And, Compare, Const, Exists, Node, Step, StringValue, Twig
 from twigcast.literals import LITERAL, taken_apart
 
@@ -118,3 +121,42 @@ def test_what_a_pattern_remembers_stays_behind() -> None:
     hash(pattern), str(pattern), twig.steps, twig.bare
     assert pickle.dumps(pattern) == state
     assert pickle.loads(state) == pattern and hash(pickle.loads(state)) == hash(pattern)
+
+
+def test_more_processes_give_the_same_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jobs, "LEAST_SHARE", 100)
+    queries = [*texts(150), *(f"/a/b{i % 40}/c" for i in range(60)), "/p:a[p:b = 'x']", "//b/preceding::c = 1"] * 2
+    subscriptions = [Subscription(i, query) for i, query in enumerate(queries)]
+    subscriptions.append(Subscription("nodes", "/a[b = 'x']", result="nodes"))
+    subscriptions.append(Subscription("made", "<t>{ for $a in //a return $a }</t>"))
+    engines = [Engine(namespaces={"p": "urn:p"}) for _ in range(3)]
+    for number, engine in enumerate(engines, 1):
+        engine.add_many(subscriptions, jobs=number)
+    one, *others = engines
+    for other in others:
+        other.save(tmp_path / "set")
+        for again in (other, Engine.open(tmp_path / "set")):
+            assert sorted(again.kernel.shapes()) == sorted(one.kernel.shapes())
+            for message in MESSAGES:
+                assert again.match(message) == one.match(message)
+                assert again.select(message) == one.select(message)
+
+
+def test_more_processes_raise_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "LEAST_SHARE", 2)
+    subscriptions = [Subscription(i, query) for i, query in enumerate(["/a[b = 1]", "/a", "//b[", "/q:a", "/a["])]
+    for number in (1, 2):
+        engine = Engine()
+        with pytest.raises(QueryError, match="//b"):
+            engine.add_many(subscriptions, jobs=number)
+        assert len(engine) == 0
+    with pytest.raises(OptionError, match="number of processes"):
+        engine.add_many([], jobs=0)
+
+
+def test_the_share_of_a_process_that_dies_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "LEAST_SHARE", 2)
+    monkeypatch.setattr(jobs, "COMMAND", (sys.executable, "-c", "pass"))
+    engine = Engine()
+    engine.add_many([Subscription(i, f"/a[b = {i}]") for i in range(6)], jobs=2)
+    assert engine.match(b"<a><b>4</b></a>") == [4]

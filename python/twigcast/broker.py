@@ -388,6 +388,8 @@ class Broker:
         with self._counting:
             number = self._published = self._published + 1
         message = number if id is None else id
+        if read is None and self._is_together(stream):
+            return self._publish_alone(xml, message, number, stream, at, failures)
         failed: list[Failure] = []
         seen: Seen | None = None
         if read is not None:
@@ -410,6 +412,40 @@ class Broker:
             self._fail(failed, number, message, failures)
         subscribers = list(map(self._subscribers.get, ids)) if self._subscribers else None
         return Matches(message, ids, subscribers, details)
+
+    def _is_together(self, stream: str | None) -> bool:
+        """Whether one call of the kernel finds all that matches a message."""
+        engine, correlations = self.engine, self.correlations
+        return (
+            len(correlations) > 0
+            and correlations.is_in_kernel
+            and stream not in self._streams
+            and isinstance(engine, Engine)
+            and engine.reads_alone
+        )
+
+    def _publish_alone(
+        self,
+        xml: bytes,
+        message: MessageId,
+        number: int,
+        stream: str | None,
+        at: int | None,
+        failures: list[Failure] | None,
+    ) -> Matches:
+        """Publish a message in one call of the kernel."""
+        engine = self.engine
+        assert isinstance(engine, Engine)
+        began, clock = engine.reuses, self._times if at is None else lambda _: at
+        _, rows, error = self.correlations.publish_many([xml], stream or "", message, clock, engine.selects)
+        if error is not None:
+            raise error
+        if not rows:
+            return Matches(message, _NONE)
+        found, failed = self._matches_of(engine, message, rows[0], began)
+        if failed:
+            self._fail(failed, number, message, failures)
+        return found
 
     def read(self, xml: bytes, stream: str | None, text: TextPath) -> Read:
         """Read a message for ``publish``, and the text at a path in it. Subscriptions must not change in between."""
@@ -444,11 +480,15 @@ class Broker:
             parts.add(message, *self._streams[stream].find(xml, failed))
         if self.correlations:
             outcome = self._correlate(xml, message, self._times() if at is None else at, stream or "", failed, seen)
-            parts.add_joined(_joined(outcome.results))
-            for made in outcome.derived:
-                if made.stream in self._streams:
-                    parts.add(made.id, *self._find(made, failed))
+            self._add_outcome(parts, outcome, failed)
         parts.finish()
+
+    def _add_outcome(self, parts: Parts, outcome: Outcome, failed: list[Failure]) -> None:
+        """Add the results of correlations, and the matches of what they publish."""
+        parts.add_joined(_joined(outcome.results))
+        for made in outcome.derived:
+            if made.stream in self._streams:
+                parts.add(made.id, *self._find(made, failed))
 
     def publish_many(
         self, messages: Iterable[bytes], *, stream: str | None = None, failures: list[Failure] | None = None
@@ -479,8 +519,7 @@ class Broker:
     ) -> Iterator[Matches]:
         for start in range(0, len(messages), AT_ONCE):
             some = messages[start : start + AT_ONCE]
-            is_together = self.correlations and self.correlations.publishes_many and stream not in self._streams
-            if is_together and isinstance(self.engine, Engine) and self.engine.reads_alone:
+            if self._is_together(stream) and not self.correlations.derives and isinstance(self.engine, Engine):
                 good = [xml for xml in some if type(xml) is bytes]
                 if len(good) == len(some):
                     yield from self._publish_together(self.engine, good, stream, failures)
@@ -518,7 +557,9 @@ class Broker:
                 raise error
             messages, first = messages[taken:], first + taken
 
-    def _matches_of(self, engine: Engine, message: int, one: PublishedRow, began: int) -> tuple[Matches, list[Failure]]:
+    def _matches_of(
+        self, engine: Engine, message: MessageId, one: PublishedRow, began: int
+    ) -> tuple[Matches, list[Failure]]:
         _, numbers, results, exceeded, outcome, refusal = one
         failed: list[Failure] = []
         ids: list[SubscriptionId] = []
@@ -534,7 +575,7 @@ class Broker:
             parts.add(message, ids, results)
             if isinstance(outcome, Outcome):
                 failed += outcome.failures
-                parts.add_joined(_joined(outcome.results))
+                self._add_outcome(parts, outcome, failed)
             else:
                 parts.add_joined(_joined(Correlated(id, joined, payload) for id, payload, joined in outcome))
             parts.finish()

@@ -32,13 +32,13 @@ def taken_apart(text: str) -> tuple[Rest, list[str]]:
 
 def sentinel(i: int, *, number: bool) -> str:
     """A literal that stands for the i-th one and is found again in what it is compiled to."""
-    return f"{7_000_000_000 + i}.5" if number else f"'\ue000{i}\ue001'"
+    return f"{7_000_000_000 + i}.5" if number else f"'\ufffc{i}\ufffd'"
 
 
 def literal_of(value: str | float) -> tuple[int, int] | None:
     """Which literal a sentinel stands for, and its sign."""
     if isinstance(value, str):
-        found = re.fullmatch("\ue000([0-9]+)\ue001", value)
+        found = re.fullmatch("\ufffc([0-9]+)\ufffd", value)
         return (int(found[1]), 0) if found else None
     i = abs(value) - 0.5 - 7_000_000_000
     return (int(i), 1 if value > 0 else -1) if 0 <= i < 1_000_000 and i == int(i) else None
@@ -52,7 +52,14 @@ def with_sentinels(parts: list[str], indexes: list[int]) -> str:
     return "".join(changed)
 
 
-_SENTINEL = re.compile(r"""(["']\ue000[0-9]+\ue001["']|\b7000[0-9]{6}\.5\b)""")
+def all_sentinels(rest: Rest) -> str:
+    """Return a text with sentinels at all of its literals."""
+    return "".join(
+        [sentinel(at // 2, number=part is None) if at % 2 else part for at, part in enumerate(rest)]  # type: ignore[misc]
+    )
+
+
+_SENTINEL = re.compile(r"""(["']\ufffc[0-9]+\ufffd["']|\b7000[0-9]{6}\.5\b)""")
 
 
 def split_at_sentinels(text: str) -> tuple[tuple[str, ...], tuple[int, ...], tuple[bool, ...]]:

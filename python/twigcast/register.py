@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import marshal
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from twigcast import _kernel
+from twigcast.ir.pattern import Step
 from twigcast.lang.program import Program
 from twigcast.lang.program import encode as encode_query
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import encode
-from twigcast.plan.linear import ValuePath
+from twigcast.plan.access import ValuePath
+from twigcast.plan.encode import StepCodes, encode
 from twigcast.plan.planner import Plan, alternatives
 from twigcast.plan.select import Selector, selector
 from twigcast.shape import Template
@@ -36,15 +40,42 @@ class Codes(StepCodes):
 Ways = tuple[tuple[tuple[int, ...], int | None], ...]
 """Codes of paths, each with the constant that its last node equals, if any."""
 
-Rows = tuple[list[int], list[str | float]]
-"""Subscriptions of a shape that are queued, and their constants."""
-
 Texts = tuple[list[int], list[str]]
-"""The same of a template, and their literals."""
+"""Subscriptions of a template that are queued, and their literals."""
 
 
 def _as_key(paths: Sequence[tuple[Sequence[int], int | None]]) -> Ways:
     return tuple((tuple(steps), slot) for steps, slot in paths)
+
+
+class Shape(NamedTuple):
+    """A plan as the kernel takes it. Without a program any of the paths ``access`` decides."""
+
+    program: tuple[int, ...] | None
+    access: Ways
+    guards: Ways
+    exact: int | None
+
+
+def encoded(plan: Plan, code: Callable[[Step], int]) -> Shape:
+    """Return what the kernel takes of a plan. ``code`` gives a step's code. Raises NotEncodable."""
+    if plan.program is None:
+        return Shape(None, _ways([path for one in plan.paths for path in _alternatives(one)], code), (), None)
+    program = tuple(encode(plan.program, code))
+    return Shape(program, _ways(plan.paths, code), _ways(plan.guards, code), plan.exact)
+
+
+def _alternatives(path: ValuePath) -> list[ValuePath]:
+    return [ValuePath(steps, path.slot) for steps in alternatives(path.steps)]
+
+
+def _ways(paths: Sequence[ValuePath], code: Callable[[Step], int]) -> Ways:
+    return tuple([(tuple(map(code, p.steps)), None if p.slot is None else p.slot.index) for p in paths])
+
+
+def _key(shape: tuple[tuple[int, ...] | None, Ways, Ways, int | None]) -> bytes:
+    """Return what a shape is looked up by: bytes, which the garbage collector need not follow as it follows tuples."""
+    return marshal.dumps(tuple(shape), 2)  # later versions write equal values in different ways
 
 
 class Register:
@@ -57,7 +88,7 @@ class Register:
         self._shapes: dict[Template, int] = {}
         self._paths: dict[Template, Ways] = {}
         # equal shapes that came by different texts, or in a snapshot; asked for when a first shape is new
-        self._by_program: dict[tuple[tuple[int, ...], Ways, Ways, int | None], int] | None = None
+        self._by_program: dict[bytes, int] | None = None
         self._selectors: dict[tuple[int, ...], int] = {}
         self.clear()
 
@@ -65,7 +96,8 @@ class Register:
         """Forgets what is queued."""
         self._direct: list[int] = []
         self._steps, self._path_ends, self._sub_ends = array("I"), array("I"), array("I")
-        self._rows: dict[int, Rows] = {}
+        # shape, place and constants of each: one tuple, for the garbage collector follows every container that is kept
+        self._rows: list[tuple[Any, ...]] = []
         self._filling: dict[Template, Texts] = {}
         self._wants: list[tuple[int, bool, int, list[str | float]]] = []
         self._queries: list[tuple[int, Program, str]] = []
@@ -78,11 +110,11 @@ class Register:
         if filling is not None:
             filling[0].append(index)
             filling[1].extend(literals)
-        elif template.slots is not None:
+        elif template.kept and template.slots is not None:
             self.prepare(template)
             self._filling[template] = [index], list(literals)
         else:
-            self._queue(index, template)
+            self._queue(index, template, template.constants(literals))
         if query is not None:
             self._queries.append((index, query, result))
         if wanted is not None:
@@ -116,33 +148,34 @@ class Register:
         else:
             self.shape(template)
 
-    def _queue(self, index: int, template: Template) -> None:
-        """Of a template whose constants are its plan's."""
-        constants = template.plan.constants
+    def _queue(self, index: int, template: Template, constants: Sequence[str | float]) -> None:
+        """Queue a subscription of a template that is not kept, or has no slots."""
         if template.plan.program is None:
-            for codes, slot in self._ways(template):
-                self._steps.extend(codes)
-                if slot is not None:
-                    self._steps.append(self.kernel.value_symbol(constants[slot]))
-                self._path_ends.append(len(self._steps))
-            self._sub_ends.append(len(self._path_ends))
-            self._direct.append(index)
-            return
-        indexes, values = self._rows.setdefault(self.shape(template), ([], []))
-        indexes.append(index)
-        values.extend(constants)
+            self._queue_paths(index, self._ways(template), constants)
+        else:
+            self._rows.append((self.shape(template), index, *constants))
+
+    def queue_encoded(self, index: int, shape: Shape, constants: Sequence[str | float]) -> None:
+        """Queue a filter that was compiled elsewhere."""
+        if shape.program is None:
+            self._queue_paths(index, shape.access, constants)
+        else:
+            self._rows.append((self._number(shape), index, *constants))
+
+    def _queue_paths(self, index: int, ways: Ways, constants: Sequence[str | float]) -> None:
+        for codes, slot in ways:
+            self._steps.extend(codes)
+            if slot is not None:
+                self._steps.append(self.kernel.value_symbol(constants[slot]))
+            self._path_ends.append(len(self._steps))
+        self._sub_ends.append(len(self._path_ends))
+        self._direct.append(index)
 
     def _ways(self, template: Template) -> Ways:
         """The paths that decide a template without a program."""
         found = self._paths.get(template)
         if found is None:
-            found = tuple(
-                [
-                    (tuple(codes), None if path.slot is None else path.slot.index)
-                    for path in template.plan.paths
-                    for codes in self.codes.steps(path)
-                ]
-            )
+            found = encoded(template.plan, self.codes.__getitem__).access
             if template.kept:
                 self._paths[template] = found
         return found
@@ -151,7 +184,7 @@ class Register:
         """The number of the shape that a template's program is in the kernel."""
         found = self._shapes.get(template)
         if found is None:
-            found = self._shape(template.plan)
+            found = self._number(encoded(template.plan, self.codes.__getitem__))
             if template.kept:
                 self._shapes[template] = found
         return found
@@ -166,25 +199,20 @@ class Register:
             template.selector = known, made
         return template.selector
 
-    def _shape(self, plan: Plan) -> int:
-        assert plan.program is not None
-        program = tuple(encode(plan.program, self.codes.__getitem__))
-        access, guards = self._access(plan.paths), self._access(plan.guards)
+    def _number(self, shape: Shape) -> int:
+        """Return the number of a shape in the kernel, which gets it if it is new."""
         if self._by_program is None:
             self._by_program = {
-                (tuple(program), _as_key(access), _as_key(guards), exact): number
+                _key((tuple(program), _as_key(access), _as_key(guards), exact)): number
                 for number, (program, access, guards, exact) in enumerate(self.kernel.shapes())
             }
         # a program may need other paths for other constants, as ``count(x) > n`` does
-        key = (program, access, guards, plan.exact)
+        key = _key(shape)
         known = self._by_program.get(key)
         if known is None:
-            known = self._by_program[key] = self.kernel.add_shape(*key)
+            assert shape.program is not None
+            known = self._by_program[key] = self.kernel.add_shape(shape.program, *shape[1:])
         return known
-
-    def _access(self, paths: Sequence[ValuePath]) -> Ways:
-        code = self.codes.__getitem__
-        return tuple([(tuple(map(code, p.steps)), None if p.slot is None else p.slot.index) for p in paths])
 
     def flush(self, count: int) -> list[int]:
         """Adds what is queued; the numbers of all ``count`` subscriptions."""
@@ -195,8 +223,10 @@ class Register:
         if self._direct:
             direct = [numbers[i] for i in self._direct]
             self.kernel.add(direct, self._steps.tobytes(), self._path_ends.tobytes(), self._sub_ends.tobytes())
-        for shape, (indexes, rows) in self._rows.items():
-            self.kernel.add_rows(shape, [numbers[i] for i in indexes], rows)
+        self._rows.sort(key=itemgetter(0))
+        for shape, group in groupby(self._rows, itemgetter(0)):
+            rows = list(group)
+            self.kernel.add_rows(shape, [numbers[row[1]] for row in rows], [one for row in rows for one in row[2:]])
         for template, (indexes, literals) in self._filling.items():
             some, columns = [numbers[i] for i in indexes], template.columns(literals, len(indexes))
             if template.plan.program is None:

@@ -26,8 +26,10 @@ from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
+from twigcast.lang.plain import plain
 from twigcast.lang.program import Program
-from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
+from twigcast.lang.structural import compiler_for
+from twigcast.literals import LITERAL, Rest, all_sentinels, literal_of, taken_apart, with_sentinels
 from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
 
@@ -107,7 +109,7 @@ class Shapes:
         # by text without literals
         self._families: dict[tuple[Scope, Rest], Family] = {}
         self._count = 0
-        # texts without literals seen once: most shapes never come again, and learning one costs three compilations
+        # texts without literals seen once: a template is kept from the second text on, for most shapes never come again
         self._once: set[int] = set()
         # by the whole text: the constants of a residual query are part of it
         self._residual: dict[tuple[Scope, str], Template] = {}
@@ -134,26 +136,46 @@ class Shapes:
 
     def _learn(self, text: str, key: Key, literals: list[str]) -> Template:
         scope = key[0]
+        may_be_kept = '""' not in literals and "''" not in literals
+        if may_be_kept:
+            if len(text) > MAX_LENGTH:
+                check_text(text)
+            found = self._plain_template(key)
+            if found is not None:
+                return found if self._is_new(key) else self._keep(key, literals, (), found)
         actual = self._plan(text, scope)
         own = Template(actual)
         if actual.residual is not None:
             return self._learn_residual(text, key, literals, own)
-        if '""' in literals or "''" in literals or self._is_new(key):
+        if not may_be_kept or self._is_new(key):
             return own
         everything = range(len(literals))
         fixed: tuple[int, ...] = tuple(everything)
         template = None
         if literals:
             parts = LITERAL.split(text)
-            generic = self._generic(scope, parts, list(everything))
+            probe = self._probe(scope, parts, list(everything))
+            generic = _generic(probe)
             if generic:
                 fixed = tuple(i for i in everything if i not in generic)
-                template = self._template(actual, scope, parts, sorted(generic))
+                if fixed:
+                    probe = self._probe(scope, parts, sorted(generic))
+                template = _template(actual, probe)
         elif not actual.constants:
             template = Template(actual, ())
         if template is None:
             return own
         return self._keep(key, literals, fixed, template)
+
+    def _plain_template(self, key: Key) -> Template | None:
+        """Return the template of a text that ``plain`` can read, in which each literal is a constant of the pattern."""
+        (namespaces, default, _), rest = key
+        pattern = plain(all_sentinels(rest), compiler_for(dict(namespaces), default or None))
+        if pattern is None:
+            return None
+        found = plan(pattern, self._reach)
+        slots = [hit for hit in map(literal_of, found.constants) if hit is not None]
+        return Template(found, tuple(slots)) if len(slots) == len(found.constants) else None
 
     def _is_new(self, key: Hashable) -> bool:
         """Return whether something is seen for the first time."""
@@ -184,7 +206,9 @@ class Shapes:
             everything = range(len(literals))
             probe = self._probe(key[0], parts, list(everything), residual=True)
             generic = set() if probe is None else _compared_literals(probe)
-            template = self._template(own.plan, key[0], parts, sorted(generic), residual=True) if generic else None
+            template = None
+            if generic:
+                template = _template(own.plan, self._probe(key[0], parts, sorted(generic), residual=True))
             if template is not None:
                 return self._keep(key, literals, tuple(i for i in everything if i not in generic), template)
             self._is_new(unlearnt)
@@ -193,34 +217,6 @@ class Shapes:
         self._residual[key[0], text] = own
         own.kept = True
         return own
-
-    def _generic(self, scope: Scope, parts: list[str], indexes: list[int]) -> set[int]:
-        """The literals that become plain constants, each exactly once."""
-        probe = self._probe(scope, parts, indexes)
-        if probe is None:
-            return set()
-        plain = _plain_slots(probe)
-        found = [literal_of(value) for j, value in enumerate(probe.constants) if j in plain]
-        sure = [hit[0] for hit in found if hit is not None]
-        return {i for i in sure if sure.count(i) == 1}
-
-    def _template(
-        self, actual: Plan, scope: Scope, parts: list[str], generic: list[int], *, residual: bool = False
-    ) -> Template | None:
-        """Return the plan with sentinels at the generic literals, if it is the actual one but for constants."""
-        probe = self._probe(scope, parts, generic, residual=residual)
-        if probe is None or _outline(probe) != _outline(actual):
-            return None
-        slots = []
-        for j, value in enumerate(probe.constants):
-            hit = literal_of(value)
-            if hit is None or j not in _plain_slots(probe):
-                return None
-            slots.append(hit)
-        selected = [c.value for s in probe.selects or () for part in (s.guard, s.twig) for c in constants(part)]
-        if any(value not in probe.constants and literal_of(value) is not None for value in selected):
-            return None
-        return Template(probe, tuple(slots))
 
     def _plan(self, text: str, scope: Scope) -> Plan:
         namespaces, default, dialect = scope
@@ -233,6 +229,32 @@ class Shapes:
         except QueryError:
             return None
         return probe if (probe.residual is not None) == residual else None
+
+
+def _generic(probe: Plan | None) -> set[int]:
+    """Return the literals that become plain constants, each exactly once. ``probe`` has sentinels at all literals."""
+    if probe is None:
+        return set()
+    plain = _plain_slots(probe)
+    found = [literal_of(value) for j, value in enumerate(probe.constants) if j in plain]
+    sure = [hit[0] for hit in found if hit is not None]
+    return {i for i in sure if sure.count(i) == 1}
+
+
+def _template(actual: Plan, probe: Plan | None) -> Template | None:
+    """Return the plan with sentinels at the generic literals, if it is the actual one but for constants."""
+    if probe is None or _outline(probe) != _outline(actual):
+        return None
+    slots = []
+    for j, value in enumerate(probe.constants):
+        hit = literal_of(value)
+        if hit is None or j not in _plain_slots(probe):
+            return None
+        slots.append(hit)
+    selected = [c.value for s in probe.selects or () for part in (s.guard, s.twig) for c in constants(part)]
+    if any(value not in probe.constants and literal_of(value) is not None for value in selected):
+        return None
+    return Template(probe, tuple(slots))
 
 
 def _compared_literals(probe: Plan) -> set[int]:

@@ -9,6 +9,7 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
@@ -16,7 +17,6 @@ from twigcast.limits import Limits
 from twigcast.spark.stages import correlate
 from twigcast.spark.stages.correlate import Blob, Buckets, Incoming, Stored, process
 from twigcast.spark.stages.standing import Standing, spread
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 EXAMPLES = 300 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 40

@@ -11,6 +11,7 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast import Broker, Limits, MessageError
 from twigcast.correlate.default import Default
@@ -20,7 +21,6 @@ from twigcast.errors import QueryError
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
 from twigcast.literals import LITERAL
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 EXAMPLES = 500 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 50

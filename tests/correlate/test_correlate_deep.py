@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast import Broker
 from twigcast.broker import Failure
 from twigcast.correlate.default import TOO_MUCH
 from twigcast.correlate.engine import Correlations
 from twigcast.lang.xscl import parse_correlation
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 QUERIES = {

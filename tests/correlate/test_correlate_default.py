@@ -11,13 +11,14 @@ from correlate_random import Arrivals, arrivals, queries
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
+from twigcast import Broker, Limits
 from twigcast.correlate.default import Default, StateWarning
 from twigcast.correlate.engine import Correlated, Correlations
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.ir.correlation import Correlation
 from twigcast.lang.xscl import parse_correlation
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 EXAMPLES = 1000 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 100
@@ -287,3 +288,37 @@ def test_equal_queries_are_one() -> None:
         "SELECT $q FROM " + one, one.replace("p=r AND q=s", "p=s AND q=r"),
     ):  # fmt: skip
         assert queries(one, other) == 2, other
+
+
+def test_the_budget_of_bytes_is_shared_out_among_correlations() -> None:
+    pair = "S//a->x[@k->i] JOIN{i = j, INF} S//b->y[@k->j]"
+    broker = Broker(limits=Limits(max_message_result_bytes=5_000, max_result_bytes=10_000))
+    broker.subscribe(pair, id="large")
+    broker.subscribe("SELECT <r>{ string($x/@n) }</r> FROM " + pair, id="small")
+    for n in range(20):
+        broker.publish(b"<a k='1' n='%d'>%b</a>" % (n, 1_000 * b"."), stream="S")
+    found = broker.publish(b"<b k='1'/>", id="last", stream="S")
+    small = [match for match in found if match.subscription == "small"]
+    large = [match for match in found if match.subscription == "large"]
+    assert [match.payload for match in small] == [b"<r>%d</r>" % n for n in range(20)]
+    # 4 of more than 1,000 bytes each, the oldest first, and the mark
+    assert [(match.messages, match.payload is None) for match in large] == [
+        *[((n, "last"), False) for n in range(1, 5)],
+        (("last",), True),
+    ]
+    assert large[-1].reason == "budget-bytes"
+
+
+def test_payloads_take_nodes_of_several_messages_by_paths_and_functions() -> None:
+    broker = Broker(namespaces={"p": "urn:p"})
+    broker.subscribe(
+        "SELECT <r>{ $x/@p:u }{ $y/@p:u }<n>{ count($x/c), sum($y/c) }</n>{ $x/c[2] }{ $y/*[local-name() = 'c'] }</r>"
+        " FROM S//a->x[@k->i] JOIN{i = j, INF} S//b->y[@k->j]",
+        id="q",
+    )
+    broker.publish(b"<a xmlns:o='urn:p' k='1' o:u='left'><c>1</c><c xmlns='urn:q'>2</c><c>3</c></a>", stream="S")
+    (match,) = broker.publish(b"<b xmlns:o='urn:p' k='1' o:u='right'><c>4</c><c>5</c></b>", stream="S")
+    assert canonical(match.payload or b"") == canonical(
+        b"<r xmlns:o='urn:p' o:u='left'><n>2 9</n><c xmlns:o='urn:p'>3</c>"
+        b"<c xmlns:o='urn:p'>4</c><c xmlns:o='urn:p'>5</c></r>"
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast.correlate.streams import check_streams
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
-from twigcast.transform.render import canonical
 
 SECOND = 1_000_000
 

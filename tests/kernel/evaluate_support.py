@@ -52,7 +52,7 @@ def answers(
     if not exprs:
         return found
     limits = replace(LIMITS, max_query_steps=budget[0], max_query_bytes=budget[1])
-    matched, results, failed, error = kernel_with(exprs).select_one(xml, limits.as_dict())
+    matched, results, _, _, failed, error = kernel_with(exprs).process_one(xml, [], True, limits.as_dict())
     assert error is None, error
     for number in matched:
         nodes = results[number][0] if number in results else None

@@ -9,6 +9,7 @@ import pytest
 from lxml import etree
 from plan_cases import COMBINATIONS
 
+from canonical_xml import canonical
 from schema_support import NAMES, schema_and_documents
 from twigcast.engine import Subscription
 from twigcast.errors import MessageError
@@ -16,10 +17,9 @@ from twigcast.lang.flwr import parse_transform, to_xquery
 from twigcast.limits import ON_INVALID
 from twigcast.papers import Engine
 from twigcast.papers.plans import Planner, Streams, execute, explain
+from twigcast.papers.plans.nodes import Message
 from twigcast.papers.plans.reference import transformed
 from twigcast.schema import Schema, dtd_schema, xsd_schema
-from twigcast.transform.nodes import Message
-from twigcast.transform.render import canonical
 
 
 def mutated(random: Random, xml: bytes, names: list[str]) -> bytes:

@@ -11,7 +11,7 @@ from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.joins.materialized import MaterializedMmqjp
 from twigcast.papers.joins.mmqjp import Mmqjp
 from twigcast.papers.joins.strategy import Arrival, Joined
-from twigcast.transform.nodes import Message
+from twigcast.papers.plans.nodes import Message
 
 SECOND = 1_000_000
 # The figures number elements alone, in pre-order from 0; node 1 of each is bound to no variable.

@@ -16,10 +16,10 @@ from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import LEVELS, SHARING, Planner, Streams, execute, profile, reference
+from twigcast.papers.plans.nodes import Message
 from twigcast.papers.plans.render import Group
 from twigcast.papers.plans.rules import RULES
 from twigcast.schema import Schema
-from twigcast.transform.nodes import Message
 
 
 def ids(groups: list[Group]) -> list[tuple[int, dict[str, list[int]]]]:

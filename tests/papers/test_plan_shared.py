@@ -14,10 +14,10 @@ from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans import Planner, reference
+from twigcast.papers.plans.nodes import Message
 from twigcast.papers.plans.reference import transformed
 from twigcast.papers.plans.shared import SharedPlans
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
-from twigcast.transform.nodes import Message
 from twigcast.workload import vocabulary
 
 

@@ -11,11 +11,11 @@ from schema_support import NAMES, random_twig, schema_and_documents, text_of
 from twigcast.errors import OptionError
 from twigcast.ir.pattern import Twig
 from twigcast.lang.flwr import parse_transform
+from twigcast.papers.plans.evaluate import select
 from twigcast.papers.plans.facts import nests
+from twigcast.papers.plans.nodes import Message
 from twigcast.papers.plans.rewrite import without_descendants
 from twigcast.schema import ElementGraph, dtd_schema, xsd_schema
-from twigcast.transform.evaluate import select
-from twigcast.transform.nodes import Message
 
 
 def twig(path: str) -> Twig:

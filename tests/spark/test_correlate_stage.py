@@ -19,11 +19,11 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from twigcast.errors import QueryError
 from twigcast.lang.xscl import parse_correlation
 from twigcast.spark.correlate import correlate, late
-from twigcast.transform.render import canonical
 from twigcast.units import SECOND
 
 sys.path.append(str(Path(__file__).parents[1] / "correlate"))

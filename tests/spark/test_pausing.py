@@ -7,16 +7,13 @@ import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
 from click.testing import CliRunner
 from pipeline_files import Site
 from pyspark.sql import SparkSession
 
 from twigcast.cli.dead import dead as dead_command
 from twigcast.cli.status import line_of, status
-from twigcast.correlate.making import Sources
 from twigcast.delivery.dead import DeadLetters
 from twigcast.engine import Engine
 from twigcast.limits import Limits
@@ -126,18 +123,12 @@ def test_failures_of_the_match_stage_are_rows_of_their_own(spark: SparkSession) 
     assert [tuple(row)[:3] for row in matched.failures.collect()] == [(1, "filter", "query-too-costly")]
 
 
-def test_a_failing_correlation_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = Sources.payload
-
-    def failing(self: Any, correlation: Any, found: Any, most: int) -> Any:
-        if found.number == 0:  # the first that was added
-            raise MemoryError
-        return make(self, correlation, found, most)
-
-    monkeypatch.setattr(Sources, "payload", failing)
+def test_a_failing_correlation_fails_alone() -> None:
     pair = "S//a->x FOLLOWED BY{x = y, 1 h} S//b->y"
-    task = Buckets(((Standing("failing", pair), Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")),))
-    messages = [Incoming("S", "1", 1, b"<m><a>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]
+    costly = Standing("failing", f"SELECT <r>{{ $x//d }}</r> FROM {pair}")
+    cheap = Standing("other", f"SELECT <r>{{ $y }}</r> FROM {pair}")
+    task = Buckets(((costly, cheap),), limits=Limits(max_query_steps=3))
+    messages = [Incoming("S", "1", 1, b"<m><a><c/><c/><c/><c/>1</a></m>"), Incoming("S", "2", 2, b"<m><b>1</b></m>")]
     rows = list(process(task, 0, messages, Storage()))
     assert [(row["kind"], row["subscription"]) for row in rows] == [("result", "other"), (FAILED, "failing")]
-    assert rows[1]["reason"] == "correlation-failed" and rows[1]["message"] == "2"
+    assert rows[1]["reason"] == "query-too-costly" and rows[1]["message"] == "2"

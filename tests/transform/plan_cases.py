@@ -13,6 +13,7 @@ from lxml import etree
 from saxon import SaxonError, saxon_answers
 from transform_queries import random_transform
 
+from canonical_xml import canonical
 from flwr_paper import QUERY_1, QUERY_2, QUERY_3
 from schema_support import schema_and_documents
 from support import random_document
@@ -25,7 +26,6 @@ from twigcast.papers.plans import SHARING
 from twigcast.papers.plans.reference import transformed
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
 from twigcast.schema import Schema
-from twigcast.transform.render import canonical
 from twigcast.workload import vocabulary
 
 COMBINATIONS: list[dict[str, Any]] = [

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from canonical_xml import canonical
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import to_xquery
-from twigcast.transform.render import canonical
 
 saxonche = pytest.importorskip("saxonche", reason="the XQuery oracle is saxonche")
 

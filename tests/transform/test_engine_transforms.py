@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from transform_queries import random_transform
 
+from canonical_xml import canonical
 from support import random_document
 from twigcast import Broker
 from twigcast.engine import Engine, Subscription
@@ -16,7 +17,6 @@ from twigcast.errors import OptionError, QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.papers.plans.reference import transformed
-from twigcast.transform.render import canonical
 
 FIGURES = """<figures>{
   for $f in doc("book.xml")//section[@id <= 2]//figure

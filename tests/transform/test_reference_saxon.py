@@ -8,12 +8,12 @@ import pytest
 from saxon import SaxonError, saxon
 from transform_queries import random_transform
 
+from canonical_xml import canonical
 from support import random_document
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans.reference import transformed
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
-from twigcast.transform.render import canonical
 from twigcast.workload import DocumentGenerator, vocabulary
 
 # XQuery raises what a broker must not (SEMANTICS 5): a second attribute of one name in one element.

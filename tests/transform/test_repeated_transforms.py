@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from canonical_xml import canonical
 from correlate_reference import evaluate
 from repeated_items import catalogue
 from twigcast import Engine, Subscription
@@ -14,7 +15,6 @@ from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.lang.xscl import parse_correlation
 from twigcast.papers.plans.reference import transformed
-from twigcast.transform.render import canonical
 
 BINDINGS = (
     "/cat/item",

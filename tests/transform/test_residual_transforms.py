@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from canonical_xml import canonical
 from support import random_document
 from twigcast import _kernel
 from twigcast.engine import Engine, Subscription
@@ -16,7 +17,6 @@ from twigcast.engine.snapshot import EXTRAS
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans.reference import transformed
-from twigcast.transform.render import canonical
 
 PROLOG = 'declare namespace x = "urn:p"; declare namespace y = "urn:q"; '
 TESTS = ("a", "b", "c", "*", "x:a", "y:b", "x:*", "node()", "text()")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from transform_queries import random_transform
 
+from canonical_xml import canonical
 from support import random_document
 from twigcast import Broker
 from twigcast.engine import Engine, Failure, Subscription
@@ -18,7 +19,6 @@ from twigcast.errors import OptionError, QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.limits import Limits
 from twigcast.papers.plans.reference import transformed
-from twigcast.transform.render import canonical
 
 HOT = "<hot>{ for $s in //stock where $s/price > 90 return $s/symbol }</hot>"
 SLOW = "<hot><!-- x -->{ for $s in //stock where $s/following::price > 90 return $s/symbol }</hot>"

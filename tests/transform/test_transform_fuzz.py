@@ -9,6 +9,7 @@ import pytest
 from lxml import etree
 from transform_queries import random_transform
 
+from canonical_xml import canonical
 from flwr_paper import QUERIES
 from schema_support import text_of
 from support import random_document
@@ -20,7 +21,6 @@ from twigcast.limits import Limits
 from twigcast.papers import PlanExplanation
 from twigcast.papers.plans.reference import transformed
 from twigcast.schema import dtd_schema
-from twigcast.transform.render import canonical
 
 BOOK = dtd_schema(text_of("book"))
 PIECES = (

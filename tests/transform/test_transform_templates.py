@@ -20,7 +20,7 @@ from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
 from twigcast.literals import LITERAL
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.shape import Scope, scope_of
 from twigcast.transform.encode import Encoded, compiled, condition
 from twigcast.transform.templates import Templates
@@ -55,7 +55,7 @@ class Kernel:
                 self._engine.add_transform(number, one.program, one.constants, one.making, False)
             else:
                 self._engine.add_residual_transform(number, one.query[:2], one.making, False)
-        made = [[one[4] for one in self._engine.select_one(xml)[0]] for xml in documents]
+        made = [[one[4] for one in self._engine.process_one(xml, [], True)[0]] for xml in documents]
         for number in numbers:
             self._engine.remove(number)
         return made

@@ -8,10 +8,10 @@ from lxml import etree
 from plan_cases import usecases
 from saxon import saxon
 
+from canonical_xml import canonical
 from twigcast.errors import QueryError
 from twigcast.lang.flwr import parse_transform
 from twigcast.papers.plans.reference import transformed
-from twigcast.transform.render import canonical
 
 ACCEPTED = {
     "xmp-queries-results-q1",

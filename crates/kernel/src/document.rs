@@ -1,6 +1,6 @@
 //! From the bytes of a message to its node table, for whoever matches no paths on the way (see `matcher`).
 
-use crate::names::{Names, Sym, COMMENT, INSTRUCTION, OTHER, OTHER_ATTRIBUTE};
+use crate::names::{Names, Sym, COMMENT, INSTRUCTION};
 use crate::shapes::nodes::{Nodes, Place};
 use crate::shapes::search::Message;
 use crate::tagpaths::TooMuch;
@@ -36,13 +36,7 @@ impl Symbols for &mut Names {
 
     #[inline]
     fn symbol(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
-        let sym = Names::symbol(self, attribute, ns, local);
-        let is_name = !matches!(sym, OTHER | OTHER_ATTRIBUTE) && !self.is_wildcard(sym);
-        if is_name {
-            sym
-        } else {
-            self.intern_in(attribute, ns, local)
-        }
+        self.symbol_or_intern(attribute, ns, local)
     }
 
     fn names(&self) -> &Names {

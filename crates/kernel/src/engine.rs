@@ -6,18 +6,22 @@
 //! Subscriptions are numbered. One that is nothing but paths is an item of the path engine under its own number;
 //! others are rows of a bucket of their shape, and the bucket is such an item.
 
+mod buckets;
+mod transforms;
+
 use crate::evaluate::{is_groups, Queries, TextId, Texts};
-use crate::gates::{Behind, Gates, Users};
-use crate::join::{BlockShape, Blocks, Variable};
+use crate::gates::Gates;
+use crate::join::Blocks;
 use crate::names::{self, is_attribute, is_value, Names, Sym};
 use crate::paths::index::PathIndex;
 use crate::paths::{PathId, Step};
 use crate::shapes::candidates::Item;
-use crate::shapes::program::{Program, Slot};
+use crate::shapes::program::Slot;
 use crate::shapes::select::{Form, Wanted};
 use crate::shapes::store::{Access, Store};
-use crate::transform::set::{Set, Spec};
+use crate::transform::set::Set;
 use crate::values::constants::Constants;
+use buckets::for_rows;
 use std::collections::HashMap;
 
 /// The bound on what messages can make a matcher's cache grow to.
@@ -104,11 +108,11 @@ pub(crate) enum Number {
         users: u32,
     },
     /// A gate: a path that some transforms or blocks need.
-    Gate {
-        path: PathId,
-        users: Users,
-    },
+    Gate(PathId),
 }
+
+// An engine has one for each subscription.
+const _: () = assert!(size_of::<Number>() == 12);
 
 impl Engine {
     /// Returns an engine without subscriptions. `cache_bytes` bounds the cache of each of its matchers.
@@ -217,158 +221,8 @@ impl Engine {
     pub(crate) fn untie(&mut self, item: u32, ids: &[PathId]) {
         self.index.remove(item, ids);
         self.more.remove(&item);
-        self.numbers[item as usize] = Number::Free;
-        self.free.push(item);
+        self.free(item);
         self.changed.push(item);
-    }
-
-    /// A shape: a program in its encoding, the ways to reach it, further paths that it needs, and how many of its first
-    /// steps must find a single node for these and the one way to decide it. Subscriptions of the shape are added by
-    /// `add_rows`.
-    pub fn add_shape(
-        &mut self,
-        words: &[u32],
-        access: Vec<Access>,
-        guards: Vec<Access>,
-        exact: Option<u32>,
-    ) -> Result<u32, &'static str> {
-        let program = Program::decode(words, &self.index.names)?;
-        let known = |a: &Access| {
-            !a.path.is_empty()
-                && a.path.iter().all(|s| self.index.names.is_test(s.test()))
-                && a.slot.is_none_or(|s| (s as usize) < program.slots.len())
-        };
-        if access.is_empty() || !access.iter().chain(&guards).all(known) {
-            return Err("a shape needs ways to reach it");
-        }
-        self.has_patterns = true;
-        self.uses_attributes |= words.iter().any(|&w| is_attribute(w)); // generously
-        let exact = exact.filter(|&steps| access.len() == 1 && program.trunk(steps).is_some());
-        Ok(self.store.add_shape(program, words, access, guards, exact))
-    }
-
-    /// Adds subscriptions of a shape under reserved numbers. `rows` holds their constants slot by slot, row after row:
-    /// a number, or the number of a string.
-    pub fn add_rows(&mut self, shape: u32, numbers: &[u32], rows: &[f64]) -> Result<(), &'static str> {
-        let slots = self.store.shape(shape).ok_or("no such shape")?.program.slots.clone();
-        if slots.len() * numbers.len() != rows.len() {
-            return Err("a row with another number of constants than its shape has slots");
-        }
-        if !self.are_reserved(numbers) {
-            return Err("every subscription needs a reserved number");
-        }
-        let mut row = vec![];
-        for (i, &number) in numbers.iter().enumerate() {
-            row.clear();
-            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(|(slot, &x)| slot.word(x)));
-            self.add_row(shape, number, &row)?;
-        }
-        Ok(())
-    }
-
-    fn add_row(&mut self, shape: u32, sub: u32, row: &[u64]) -> Result<(), &'static str> {
-        let s = self.store.shape(shape).ok_or("no such shape")?;
-        let strings = s.program.slots.iter().zip(row).filter(|(s, _)| **s == Slot::Str);
-        if strings.map(|(_, &x)| x).any(|x| x >= self.constants.len() as u64) {
-            return Err("a string that is not known");
-        }
-        let bucket = match self.store.find_bucket(shape, row) {
-            Some(b) => {
-                for item in self.store.drop_guards(b, row) {
-                    self.release_guard(item);
-                }
-                b
-            }
-            None => self.open_bucket(shape, row)?,
-        };
-        self.changed.push(self.store.bucket(bucket).item);
-        if self.has_query(sub) {
-            self.store.check_at_once(bucket);
-        }
-        let row = self.store.push(bucket, row, sub);
-        self.numbers[sub as usize] = Number::Row { bucket, row };
-        self.subscriptions += 1;
-        Ok(())
-    }
-
-    fn open_bucket(&mut self, shape: u32, row: &[u64]) -> Result<u32, &'static str> {
-        let s = self.store.shape(shape).ok_or("no such shape")?;
-        let (slots, access, guards) = (s.program.slots.clone(), s.access.clone(), s.guards.clone());
-        if s.buckets == 0 {
-            let items = guards.iter().filter(|g| g.slot.is_none()).map(|g| self.acquire_guard(&g.path)).collect();
-            self.store.set_shape_guards(shape, items);
-        }
-        let item = self.number();
-        let paths: Vec<Vec<Step>> = access.iter().map(|a| self.path_with_value(a, &slots, row)).collect();
-        let first = self.tie(item, paths.iter().map(|p| &p[..]))[0];
-        let mut items = vec![];
-        for guard in guards.iter().filter(|g| g.slot.is_some()) {
-            let path = self.path_with_value(guard, &slots, row);
-            items.push(self.acquire_guard(&path));
-        }
-        let b = self.store.open_bucket(shape, row, item, first, &items);
-        self.numbers[item as usize] = Number::Bucket(b);
-        Ok(b)
-    }
-
-    /// Takes a row out of its bucket, and the bucket out of the path engine with its last row.
-    fn remove_row(&mut self, bucket: u32, row: u32) {
-        let shape = self.store.shape_of(bucket);
-        self.changed.push(self.store.bucket(bucket).item);
-        let (moved, gone) = self.store.take(bucket, row);
-        if let Some(moved) = moved {
-            self.numbers[moved as usize] = Number::Row { bucket, row };
-        }
-        let Some(gone) = gone else { return };
-        let paths = self.paths_from(gone.item, gone.path);
-        self.untie(gone.item, &paths);
-        let unused = self.store.shape(shape).is_none_or(|s| s.buckets == 0);
-        let shared = if unused { self.store.take_shape_guards(shape) } else { vec![] };
-        for item in gone.guards.into_iter().chain(shared) {
-            self.release_guard(item);
-        }
-    }
-
-    /// An access path with the constant of its slot as its last step.
-    pub(crate) fn path_with_value(&mut self, access: &Access, slots: &[Slot], row: &[u64]) -> Vec<Step> {
-        let mut path = access.path.clone();
-        if let Some(slot) = access.slot {
-            let x = row[slot as usize];
-            path.push(Step::new(
-                false,
-                match slots[slot as usize] {
-                    Slot::Str => names::string_value(x as u32),
-                    Slot::Num => names::number_value(self.constants.intern_number(f64::from_bits(x))),
-                },
-            ));
-        }
-        path
-    }
-
-    fn acquire_guard(&mut self, path: &[Step]) -> u32 {
-        if let Some(&number) = self.index.find(path).and_then(|id| self.guards.get(&id)) {
-            if let Number::Guard { users, .. } = &mut self.numbers[number as usize] {
-                *users += 1;
-            }
-            return number;
-        }
-        let number = self.number();
-        let id = self.tie(number, std::iter::once(path))[0];
-        self.index.hush(number);
-        self.numbers[number as usize] = Number::Guard { path: id, users: 1 };
-        self.guards.insert(id, number);
-        number
-    }
-
-    fn release_guard(&mut self, number: u32) {
-        if let Number::Guard { path, users } = &mut self.numbers[number as usize] {
-            *users -= 1;
-            if *users == 0 {
-                let path = *path;
-                self.guards.remove(&path);
-                self.untie(number, &[path]);
-            }
-        }
     }
 
     /// A selector, in its encoding: what `want` says that subscriptions select.
@@ -391,7 +245,7 @@ impl Engine {
             _ if is_groups(words) => return Err("the query of a transform"),
             Some(Number::Free | Number::Paths(_)) => {}
             Some(&Number::Row { bucket, .. }) => self.store.check_at_once(bucket),
-            Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. } | Number::Gate { .. }) | None => {
+            Some(Number::Transform | Number::Bucket(_) | Number::Guard { .. } | Number::Gate(_)) | None => {
                 return Err("no such subscription")
             }
         }
@@ -447,9 +301,10 @@ impl Engine {
         if !rising(path_ends, steps.len()) || !rising(sub_ends, path_ends.len()) {
             return Err("every path needs steps and every subscription paths");
         }
-        if numbers.len() != sub_ends.len() || !self.are_reserved(numbers) {
-            return Err("every subscription needs a reserved number");
+        if numbers.len() != sub_ends.len() {
+            return Err("every subscription needs a number");
         }
+        self.check_reserved(numbers)?;
         let path = |i: usize| &steps[if i == 0 { 0 } else { path_ends[i - 1] as usize }..path_ends[i] as usize];
         let mut from = 0;
         for (&number, &end) in numbers.iter().zip(sub_ends) {
@@ -468,171 +323,30 @@ impl Engine {
         numbers: &[u32],
         rows: &[f64],
     ) -> Result<(), &'static str> {
-        let known = |a: &Access| {
-            !a.path.is_empty()
-                && a.path.iter().all(|s| self.index.names.is_test(s.test()))
-                && a.slot.is_none_or(|s| (s as usize) < slots.len())
-        };
-        if paths.is_empty() || !paths.iter().all(known) {
+        if paths.is_empty() || !paths.iter().all(|a| self.is_known(a, slots)) {
             return Err("every subscription needs paths, and every path steps that are known");
         }
-        if slots.len() * numbers.len() != rows.len() {
-            return Err("a row with another number of constants than there are slots");
-        }
-        if !self.are_reserved(numbers) {
-            return Err("every subscription needs a reserved number");
-        }
+        self.check_reserved(numbers)?;
         self.has_patterns |= !slots.is_empty();
-        let mut row = vec![];
-        for (i, &number) in numbers.iter().enumerate() {
-            row.clear();
-            row.extend(slots.iter().zip(&rows[i * slots.len()..]).map(|(slot, &x)| slot.word(x)));
-            let paths: Vec<Vec<Step>> = paths.iter().map(|a| self.path_with_value(a, slots, &row)).collect();
+        for_rows(slots, numbers, rows, |number, row| {
+            let paths: Vec<Vec<Step>> = paths.iter().map(|a| self.path_with_value(a, slots, row)).collect();
             self.add_at(number, paths.iter().map(|p| &p[..]));
-        }
-        Ok(())
-    }
-
-    /// Adds a transform under a reserved number: its program with the constants of the slots, as `add_rows` has them, and
-    /// the code of what is made of its groups. With `deliver_empty` that is made also where there are none.
-    pub fn add_transform(
-        &mut self,
-        number: u32,
-        words: &[u32],
-        row: &[f64],
-        code: &[u8],
-        deliver_empty: bool,
-    ) -> Result<(), &'static str> {
-        self.check_place(number)?;
-        let spec = Spec::decode(words, &self.index.names)?;
-        self.transforms.add(number, (&spec, row), code, deliver_empty, self.constants.len())?;
-        self.place_transform(number);
-        self.acquire_gate(Behind::Transforms, number);
-        Ok(())
-    }
-
-    /// The blocks of correlations.
-    pub fn blocks(&self) -> &Blocks {
-        &self.blocks
-    }
-
-    /// Returns the shape of blocks of correlations that may be added: see `Blocks::shape`.
-    pub fn block_shape(
-        &mut self,
-        stream: u32,
-        words: &[u32],
-        paths: &[u32],
-        variables: Vec<Variable>,
-    ) -> Result<BlockShape, &'static str> {
-        self.blocks.shape(stream, words, paths, variables, &self.index.names)
-    }
-
-    /// Adds a block of correlations under its number, which is none of a subscription. Its shape is one of this engine;
-    /// `keys` are those of the block and of the columns of its variables, for a witness that is to be read elsewhere.
-    pub fn add_block(
-        &mut self,
-        block: u32,
-        shape: &BlockShape,
-        row: &[f64],
-        keys: Option<(u64, &[u64])>,
-    ) -> Result<(), &'static str> {
-        self.blocks.add(block, shape, row, keys, self.constants.len())?;
-        self.acquire_gate(Behind::Blocks, block);
-        Ok(())
-    }
-
-    /// Removes a block.
-    pub fn remove_block(&mut self, block: u32) -> Result<(), &'static str> {
-        if self.blocks.contains(block) {
-            self.release_gate(Behind::Blocks, block);
-        }
-        self.blocks.remove(block)
-    }
-
-    /// Values of a column of blocks are compared from now on.
-    pub fn join_on(&mut self, column: u32) {
-        self.blocks.join_on(column);
-    }
-
-    /// Adds a transform that is no pattern under a reserved number: its query, given as words and the strings in it, and
-    /// the code of what is made of its groups.
-    pub fn add_residual_transform(
-        &mut self,
-        number: u32,
-        (words, strings): (&[u32], &[&str]),
-        code: &[u8],
-        deliver_empty: bool,
-    ) -> Result<(), &'static str> {
-        self.check_place(number)?;
-        if self.transforms.contains(number) {
-            return Err("a subscription that is there already");
-        }
-        self.queries.add(number, words, strings, &self.index.names)?;
-        let added = self.make_residual_transform(number, code, deliver_empty);
-        if added.is_err() {
-            self.queries.remove(number);
-            return added;
-        }
-        self.place_transform(number);
-        self.acquire_gate(Behind::Transforms, number);
-        Ok(())
-    }
-
-    /// Adds a transform whose query is there.
-    pub(crate) fn make_residual_transform(
-        &mut self,
-        number: u32,
-        code: &[u8],
-        deliver_empty: bool,
-    ) -> Result<(), &'static str> {
-        let query = self.queries.of(number).ok_or("a transform without a query")?;
-        let returns = self.queries.returns(query).ok_or("a transform with the query of a filter")?;
-        self.transforms.add_residual(number, (query, returns), code, deliver_empty)
-    }
-
-    /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
-    pub fn hold(&mut self, number: u32) -> Result<(), &'static str> {
-        if !self.remove_transform(number) {
-            self.check_place(number)?;
-        }
-        self.queries.remove(number);
-        self.place_transform(number);
-        Ok(())
-    }
-
-    /// False if there is no such transform.
-    fn remove_transform(&mut self, number: u32) -> bool {
-        if self.transforms.contains(number) {
-            self.release_gate(Behind::Transforms, number);
-        }
-        self.transforms.remove(number)
-    }
-
-    /// A transform takes a reserved number, or one that was held. Earlier versions held numbers by a path.
-    fn check_place(&self, number: u32) -> Result<(), &'static str> {
-        let held = matches!(self.number_of(number), Number::Transform | Number::Paths(_));
-        if held || self.are_reserved(&[number]) {
             Ok(())
-        } else {
-            Err("every subscription needs a reserved number")
+        })
+    }
+
+    fn check_reserved(&self, numbers: &[u32]) -> Result<(), &'static str> {
+        let reserved = |n: u32| self.numbers.get(n as usize) == Some(&Number::Free);
+        match numbers.iter().all(|&n| reserved(n)) {
+            true => Ok(()),
+            false => Err("every subscription needs a reserved number"),
         }
     }
 
-    fn place_transform(&mut self, number: u32) {
-        if let Number::Paths(first) = self.number_of(number) {
-            let ids = self.paths_from(number, first);
-            self.untie(number, &ids);
-            self.free.pop();
-            self.subscriptions -= 1;
-        }
-        if self.number_of(number) == Number::Free {
-            self.subscriptions += 1;
-        }
-        self.numbers[number as usize] = Number::Transform;
-    }
-
-    fn are_reserved(&self, numbers: &[u32]) -> bool {
-        numbers.iter().all(|&n| (n as usize) < self.numbers.len() && self.number_of(n) == Number::Free)
+    /// From now on a number stands for nothing.
+    fn free(&mut self, number: u32) {
+        self.numbers[number as usize] = Number::Free;
+        self.free.push(number);
     }
 
     /// False if there is no such subscription.
@@ -644,15 +358,13 @@ impl Engine {
             }
             Number::Row { bucket, row } => {
                 self.remove_row(bucket, row);
-                self.numbers[sub as usize] = Number::Free;
-                self.free.push(sub);
+                self.free(sub);
             }
             Number::Transform => {
                 self.remove_transform(sub);
-                self.numbers[sub as usize] = Number::Free;
-                self.free.push(sub);
+                self.free(sub);
             }
-            Number::Free | Number::Bucket(_) | Number::Guard { .. } | Number::Gate { .. } => return false,
+            Number::Free | Number::Bucket(_) | Number::Guard { .. } | Number::Gate(_) => return false,
         }
         self.wanted.remove(sub);
         self.queries.remove(sub);
@@ -665,7 +377,7 @@ impl Engine {
         match self.number_of(number) {
             Number::Bucket(b) => Item::Bucket(b),
             Number::Guard { .. } => Item::Guard,
-            Number::Gate { users, .. } => Item::Gate(users.open()),
+            Number::Gate(path) => Item::Gate(self.gates.of(path)),
             _ => Item::Subscription,
         }
     }
@@ -699,7 +411,7 @@ impl Engine {
 
     /// Number of subscriptions that share a path.
     pub fn sharers(&self, path: &[Step]) -> u32 {
-        let sharers = |id| self.index.refs(id) - self.gates.numbers.contains_key(&id) as u32;
+        let sharers = |id| self.index.refs(id) - self.gates.has(id) as u32;
         self.index.find(path).map_or(0, sharers)
     }
 
@@ -724,7 +436,7 @@ impl Engine {
 
     pub fn bytes(&self) -> usize {
         self.index.bytes()
-            + self.numbers.capacity() * 12
+            + self.numbers.capacity() * size_of::<Number>()
             + self.constants.bytes()
             + self.store.bytes()
             + self.wanted.bytes()

@@ -49,11 +49,16 @@ impl Users {
     }
 }
 
+/// The number of a gate, and who waits behind it.
+struct Gate {
+    number: u32,
+    users: Users,
+}
+
 /// The gates of an engine.
 #[derive(Default)]
 pub(crate) struct Gates {
-    /// By path the number of its gate.
-    pub(crate) numbers: HashMap<PathId, u32>,
+    by_path: HashMap<PathId, Gate>,
     /// How many transforms and blocks have no gate: any message may be one for them.
     without: Users,
 }
@@ -66,7 +71,17 @@ impl Gates {
 
     /// Returns whether some items of the path engine are gates.
     pub(crate) fn any(&self) -> bool {
-        !self.numbers.is_empty()
+        !self.by_path.is_empty()
+    }
+
+    /// Returns whether a path is a gate.
+    pub(crate) fn has(&self, path: PathId) -> bool {
+        self.by_path.contains_key(&path)
+    }
+
+    /// Returns whom the gate of a path leads to.
+    pub(crate) fn of(&self, path: PathId) -> Open {
+        self.by_path.get(&path).map_or(Open::default(), |gate| gate.users.open())
     }
 }
 
@@ -86,15 +101,15 @@ impl Engine {
             self.gates.without.0[behind as usize] += 1;
             return;
         };
-        let known = self.index.find(&path).and_then(|id| self.gates.numbers.get(&id));
-        let number = known.copied().unwrap_or_else(|| {
+        let known = self.index.find(&path).filter(|id| self.gates.has(*id));
+        let path = known.unwrap_or_else(|| {
             let number = self.number();
             let path = self.tie(number, std::iter::once(&path[..]))[0];
-            self.numbers[number as usize] = Number::Gate { path, users: Users::default() };
-            self.gates.numbers.insert(path, number);
-            number
+            self.numbers[number as usize] = Number::Gate(path);
+            self.gates.by_path.insert(path, Gate { number, users: Users::default() });
+            path
         });
-        self.count_behind(number, behind, 1);
+        self.count_behind(path, behind, 1);
     }
 
     /// Before a transform or a block is removed.
@@ -103,20 +118,20 @@ impl Engine {
             self.gates.without.0[behind as usize] -= 1;
             return;
         };
-        if let Some(&number) = self.index.find(&path).and_then(|id| self.gates.numbers.get(&id)) {
-            self.count_behind(number, behind, -1);
+        if let Some(path) = self.index.find(&path) {
+            self.count_behind(path, behind, -1);
         }
     }
 
-    /// Counts who is behind a gate, and takes it away with the last.
-    fn count_behind(&mut self, number: u32, behind: Behind, change: i32) {
-        let Number::Gate { path, users } = &mut self.numbers[number as usize] else { return };
-        let before = users.open();
+    /// Counts who is behind the gate of a path, and takes it away with the last.
+    fn count_behind(&mut self, path: PathId, behind: Behind, change: i32) {
+        let Some(Gate { number, users }) = self.gates.by_path.get_mut(&path) else { return };
+        let (number, before) = (*number, users.open());
         let count = &mut users.0[behind as usize];
         *count = count.wrapping_add_signed(change);
-        let (path, after) = (*path, users.open());
+        let after = users.open();
         if after == Open::default() {
-            self.gates.numbers.remove(&path);
+            self.gates.by_path.remove(&path);
             self.untie(number, &[path]);
         } else if before != after {
             self.changed.push(number);

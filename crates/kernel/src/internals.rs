@@ -8,7 +8,7 @@ pub use crate::paths::index::{Change, PathIndex};
 pub use crate::paths::trie::Trie;
 pub use crate::paths::{PathId, PathMatcher, Step, NONE};
 pub use crate::shapes::nodes::{NodeIx, Nodes};
-pub use crate::shapes::program::{Node, Pred, Program, Slot, Twig};
+pub use crate::shapes::program::{Node, Pred, Program, Slot, Test, Twig};
 pub use crate::shapes::search::{Message, Search};
 pub use crate::shapes::shared::Shared as Sets;
 pub use crate::tagpaths::{LinearPath, PathIx, PathSet, TagPaths, TooMuch};

@@ -2,27 +2,24 @@
 //! the buckets that its paths reached are checked, and then the queries of the subscriptions that have one.
 
 use crate::engine::Engine;
-use crate::evaluate::{self, Budget, Failed, IdAttribute, TextId, Tree};
-use crate::gates::Behind;
+use crate::evaluate::{self, Failed, IdAttribute, TextId};
 use crate::join::witness::{self, Witness};
 use crate::names::{self, Names, Sym, COMMENT, INSTRUCTION, TEXT};
-use crate::output::results::{Asked, Collector, Results};
+use crate::output::results::{Collector, Results};
 use crate::paths::trie::Trie;
 use crate::paths::PathMatcher;
 use crate::shapes::candidates::Candidates;
 use crate::shapes::nodes::{Nodes, Place, NO_CONSTANT};
-use crate::shapes::search::Message;
-use crate::shapes::select::SelectionId;
-use crate::shapes::shared::is_large;
 use crate::shapes::store::Scratch;
 use crate::sorted::Sorter;
 use crate::transform::set::Set;
-use crate::transform::{Evaluator, Output, Transformer};
+use crate::transform::{Output, Transformer};
 use crate::values::number::number;
 use crate::xml::{Limits, NsId, Reader, Sink, Tag, Text, XmlError};
 
 mod units;
 mod watch;
+mod whole;
 
 pub use units::Units;
 
@@ -116,12 +113,7 @@ impl Matcher {
         self.run(engine, xml, limits, Deliver::Ascending.into(), out)
     }
 
-    /// As `read_sorted`, but in no particular order, which costs less.
-    pub fn read(&mut self, engine: &Engine, xml: &[u8], limits: &Limits, out: &mut Vec<u32>) -> Result<(), XmlError> {
-        self.run(engine, xml, limits, Deliver::Matches.into(), out)
-    }
-
-    /// As `read_sorted` or `read`, and finds what else is asked of the message.
+    /// As `read_sorted`, or in no particular order, which costs less; and finds what else is asked of the message.
     pub(crate) fn read_beside(
         &mut self,
         engine: &Engine,
@@ -139,19 +131,8 @@ impl Matcher {
         self.run(engine, xml, limits, Deliver::Nothing.into(), &mut vec![])
     }
 
-    /// As `read_sorted`, and appends what each of the subscriptions selects to `results`.
-    pub fn select(
-        &mut self,
-        engine: &Engine,
-        xml: &[u8],
-        limits: &Limits,
-        out: &mut Vec<u32>,
-        results: &mut Results,
-    ) -> Result<(), XmlError> {
-        self.process(engine, xml, limits, out, Some(results), Beside::default())
-    }
-
-    /// As `read_sorted`, and as `select` where there is room for results; and finds what else is asked of the message.
+    /// As `read_sorted`, and appends what each of the subscriptions selects to `results`, if there are such; and finds what
+    /// else is asked of the message.
     pub fn process(
         &mut self,
         engine: &Engine,
@@ -382,66 +363,6 @@ impl<P: PathMatcher, const TABLE: bool> MessageSink<'_, P, TABLE> {
         }
     }
 
-    /// Takes those from the matches after the first `from` whose queries the message does not satisfy.
-    #[inline(never)]
-    fn keep_satisfied(&mut self, src: &[u8], from: usize) {
-        let Engine { index, queries, wanted, .. } = self.engine;
-        let Table { nodes, evaluation, id_attributes, failed, .. } = self.table;
-        let tree = Tree { src, nodes, names: &index.names, id_attributes };
-        let budget = Budget::of(self.limits);
-        let selects = matches!(self.deliver, Deliver::Results(_));
-        let mut kept = from;
-        for at in from..self.out.len() {
-            let number = self.out[at];
-            let holds = match queries.of(number) {
-                None => Ok(true),
-                Some(query) if selects && wanted.of(number).is_some() => {
-                    queries.select(query, tree, budget, evaluation).map(|(holds, _)| holds)
-                }
-                Some(query) => queries.holds(query, tree, budget, evaluation),
-            };
-            match holds {
-                Ok(true) => {
-                    self.out[kept] = number;
-                    kept += 1;
-                }
-                Ok(false) => {}
-                Err(why) => failed.push(Failed { number, why }),
-            }
-        }
-        self.out.truncate(kept);
-    }
-
-    /// Finds what correlations see of the message.
-    #[inline(never)]
-    fn see(&mut self, src: &[u8]) {
-        let Engine { index, constants, blocks, .. } = self.engine;
-        let Table { nodes, blocks: scratch, .. } = self.table;
-        if blocks.uses_links() {
-            nodes.link(index.names.bound());
-        }
-        let message = Message { src, nodes, names: &index.names, constants };
-        if let Some(Seen { streams, witness }) = &mut self.seen {
-            blocks.witness(streams, message, scratch, witness);
-        }
-    }
-
-    /// Finds the text that is asked for. One that takes too much is as one that is not there.
-    #[inline(never)]
-    fn find_text(&mut self, src: &[u8]) {
-        let Engine { index, texts, .. } = self.engine;
-        let Table { nodes, value, texting, id_attributes, .. } = self.table;
-        let Some(FirstText { path, value: found }) = &mut self.text else { return };
-        nodes.link(index.names.bound());
-        let tree = Tree { src, nodes, names: &index.names, id_attributes };
-        texts.begin(&tree, texting);
-        let first = texts.first(*path, tree, Budget::of(self.limits), texting);
-        **found = first.map(|node| match nodes.recs[node as usize].sym {
-            COMMENT | INSTRUCTION => vec![], // theirs is no text of the message
-            _ => nodes.value(src, node, value).to_vec(),
-        });
-    }
-
     fn other(&mut self, sym: Sym, src: &[u8], place: Place) {
         self.end_text(src);
         if TABLE {
@@ -522,113 +443,14 @@ impl<P: PathMatcher, const TABLE: bool> Sink for MessageSink<'_, P, TABLE> {
     }
 
     fn finish(&mut self, src: &[u8]) {
-        let nothing = matches!(self.deliver, Deliver::Nothing);
-        if nothing && self.seen.is_none() {
-            return self.paths.catch_up(&self.engine.index);
+        if TABLE {
+            return self.finish_table(src);
         }
-        let Engine { index, store, constants, wanted, queries, fuel, .. } = self.engine;
-        let Table { nodes, sorter, .. } = self.table;
-        let ascending = matches!(self.deliver, Deliver::Ascending);
-        if !TABLE && ascending {
-            return self.paths.deliver_sorted(index, sorter, self.out);
-        }
-        if !TABLE {
-            return self.paths.deliver(index, self.out);
-        }
-        nodes.finish();
-        if self.text.is_some() {
-            self.find_text(src);
-        }
-        let Table { items, candidates, changes, .. } = self.table;
-        items.clear();
-        self.paths.deliver(index, items);
-        let from = self.out.len();
-        candidates.begin(self.engine.bound(), self.engine.changed.since(changes));
-        self.paths.mark();
-        let paths = &*self.paths;
-        for (i, &item) in items.iter().enumerate() {
-            // what is known of them lies apart, and it is known well ahead which come
-            if let Some(&later) = items.get(i + 24) {
-                candidates.expect(later);
-            }
-            if let Some(&soon) = items.get(i + 12) {
-                paths.expect(candidates.guard(soon));
-            }
-            if candidates.reach(store, item, |item| self.engine.item(item), |guard| paths.has(guard)) {
-                self.out.push(item);
-            }
-        }
-        let mut open = self.engine.gates.always_open();
-        open.open(candidates.open());
-        if self.seen.is_some() && open.leads_to(Behind::Blocks) {
-            self.see(src);
-        }
-        if nothing {
-            return self.out.truncate(from);
-        }
-        let paths = &*self.paths;
-        let Table { nodes, scratch, value, candidates, transformer, .. } = self.table;
-        let check = candidates.any();
-        let message = Message { src, nodes, names: &index.names, constants };
-        let looks = |set: &&Set| open.leads_to(Behind::Transforms) || set.wanting_empty().next().is_some();
-        let transforms = self.transforms.filter(looks);
-        let transform = transforms.is_some_and(|set| transformer.look(set, message));
-        // without buckets to check, all matches are known by now
-        let selects = matches!(self.deliver, Deliver::Results(_)) && (check || self.out.len() > from);
-        if check || transform || selects || queries.any(&self.out[from..]) {
-            nodes.link(index.names.bound());
-        }
-        let selects_many = selects && is_large(nodes.len(), *fuel);
-        if (candidates.ask_values() || selects_many) && !constants.is_empty() {
-            nodes.index_values(src, constants, value);
-        }
-        let message = Message { src, nodes, names: &index.names, constants };
-        scratch.begin_message();
-        if check {
-            candidates.check((message, *fuel), |guard| paths.has(guard), |guard| paths.expect(guard), self.out);
-            for b in candidates.stored(store, |guard| paths.has(guard)) {
-                store.evaluate(b, message, *fuel, scratch, self.out);
-            }
-            scratch.end_message();
-        }
-        let asked = queries.any(&self.out[from..]);
-        if asked || transforms.is_some_and(|set| !set.residual().is_empty()) {
-            let Table { nodes, evaluation, id_attributes, .. } = &mut *self.table;
-            queries.begin(&Tree { src, nodes, names: &index.names, id_attributes }, evaluation);
-        }
-        if asked {
-            self.keep_satisfied(src, from);
-        }
-        let Table { nodes, scratch, sorter, collector, transformer, made, evaluation, id_attributes, failed, .. } =
-            self.table;
-        let message = Message { src, nodes, names: &index.names, constants };
-        made.clear();
-        let tree = Tree { src, nodes, names: &index.names, id_attributes };
-        let budget = Budget::of(self.limits);
-        if let Some(set) = transforms {
-            let evaluator = Evaluator { queries, tree, budget, scratch: evaluation };
-            if matches!(self.deliver, Deliver::Results(_)) {
-                transformer.transform(set, message, evaluator, self.limits, made);
-                self.out.extend_from_slice(&made.subs);
-            } else {
-                transformer.match_all(set, message, evaluator, self.out);
-            }
-            failed.extend_from_slice(transformer.failed());
-        }
-        if !matches!(self.deliver, Deliver::Matches) {
-            sorter.sort(self.out, from, self.engine.bound());
-        }
-        if let Deliver::Results(results) = &mut self.deliver {
-            let transforms = made.sorted();
-            let numbers = &self.out[from..];
-            let asked = Asked { wanted, message, limits: self.limits, numbers, transforms: &transforms, made };
-            let mut select = |selection| match selection {
-                SelectionId::Pattern(selection) => wanted.select(selection, message, *fuel, &mut scratch.shared),
-                SelectionId::Query(query) => {
-                    queries.select(query, tree, budget, evaluation).map_or(vec![], |(_, nodes)| nodes)
-                }
-            };
-            collector.collect(asked, &mut select, results);
+        let index = &self.engine.index;
+        match self.deliver {
+            Deliver::Nothing => self.paths.catch_up(index),
+            Deliver::Ascending => self.paths.deliver_sorted(index, &mut self.table.sorter, self.out),
+            Deliver::Matches | Deliver::Results(_) => self.paths.deliver(index, self.out),
         }
     }
 }

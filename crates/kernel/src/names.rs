@@ -256,10 +256,20 @@ impl Names {
         self.names.get((sym.checked_sub(FIRST)? / 2) as usize)?.as_ref()
     }
 
-    /// The symbol of a name in a namespace that has a number.
-    pub fn intern_in(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
-        let uri = self.uris.get(ns.0 as usize).cloned().unwrap_or_default();
-        self.intern(attribute, &uri, Some(local))
+    /// The symbol of an element or attribute of a message, which is entered if it is new.
+    #[inline]
+    pub fn symbol_or_intern(&mut self, attribute: bool, ns: NsId, local: &[u8]) -> Sym {
+        let sym = self.symbol(attribute, ns, local);
+        if matches!(sym, OTHER | OTHER_ATTRIBUTE) || self.is_wildcard(sym) {
+            let uri = self.uris.get(ns.0 as usize).cloned().unwrap_or_default();
+            return self.intern(attribute, &uri, Some(local));
+        }
+        sym
+    }
+
+    /// Number of namespaces.
+    pub fn namespaces(&self) -> usize {
+        self.uris.len()
     }
 
     fn grow(&mut self) {

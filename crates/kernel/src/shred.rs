@@ -150,7 +150,7 @@ struct Known {
 impl Default for Shredder {
     fn default() -> Self {
         let (paths, by_test, news) = Default::default();
-        let known = Known { paths, by_test, tag_paths: TagPaths::unlimited(), news };
+        let known = Known { paths, by_test, tag_paths: TagPaths::with_most(u32::MAX as usize), news };
         let (vocabulary, by_number, reader, nodes) = Default::default();
         Shredder { vocabulary, known, by_number, reader, nodes }
     }

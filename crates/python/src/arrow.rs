@@ -1,7 +1,9 @@
 //! Arrow arrays in and out through the PyCapsule interface, without copying.
 
 use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{make_array, Array, ArrayRef};
+use arrow_array::{make_array, Array, ArrayRef, StructArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{Field, Fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -28,6 +30,12 @@ impl ArrowData {
         let array = PyCapsule::new_with_value(py, array, ARRAY)?;
         PyTuple::new(py, [schema, array])
     }
+}
+
+/// Columns as one array of structs; each has a name and may have nulls.
+pub(crate) fn structs(columns: Vec<(&str, ArrayRef, bool)>, valid: Option<NullBuffer>) -> StructArray {
+    let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
+    StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), valid)
 }
 
 pub(crate) fn export(array: ArrayRef) -> ArrowData {

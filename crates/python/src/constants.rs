@@ -12,10 +12,14 @@ pub(crate) enum Constant {
     Number(f64),
 }
 
-pub(crate) fn constant(value: &Bound<'_, PyAny>) -> PyResult<Constant> {
-    match value.cast::<PyString>() {
-        Ok(text) => Ok(Constant::Text(text.extract()?)),
-        Err(_) => Ok(Constant::Number(value.extract()?)),
+impl FromPyObject<'_, '_> for Constant {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Constant> {
+        match value.cast::<PyString>() {
+            Ok(text) => Ok(Constant::Text(text.extract()?)),
+            Err(_) => Ok(Constant::Number(value.extract()?)),
+        }
     }
 }
 
@@ -25,16 +29,21 @@ pub(crate) enum Column {
     Numbers(Vec<f64>),
 }
 
-impl Column {
-    /// From texts, which are strings, or numbers as they are written.
-    pub(crate) fn new((are_numbers, texts): &(bool, Bound<'_, PyList>)) -> PyResult<Column> {
+impl FromPyObject<'_, '_> for Column {
+    type Error = PyErr;
+
+    /// From texts, and whether these are numbers as they are written.
+    fn extract(column: Borrowed<'_, '_, PyAny>) -> PyResult<Column> {
+        let (are_numbers, texts): (bool, Bound<'_, PyList>) = column.extract()?;
         if !are_numbers {
             return texts.extract().map(Column::Texts);
         }
         let number = |t: Bound<'_, PyAny>| Ok(t.cast::<PyString>()?.to_str()?.parse::<f64>()?);
         texts.iter().map(number).collect::<PyResult<_>>().map(Column::Numbers)
     }
+}
 
+impl Column {
     fn len(&self) -> usize {
         match self {
             Column::Texts(texts) => texts.len(),

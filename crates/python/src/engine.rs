@@ -1,37 +1,29 @@
 //! The engine for Python: subscriptions as arrays of step codes, messages and matches as Arrow columns.
 
+mod process;
+
 use crate::arrow::{export, import, ArrowData};
-use crate::constants::{constant, numbered, rows_of, Column, Constant};
+use crate::constants::{numbered, rows_of, Column, Constant};
 use crate::join::{BlockShape, Witness};
 use crate::locks::is_free;
 use crate::pool::Pool;
 use crate::results;
-use crate::rows::{failures, table, Errors, Failure, Rows};
+use crate::rows::{failures, Failure, Rows};
 use crate::xml::{error, limits_of, Error, GivenLimits};
-use arrow_array::builder::{BinaryBuilder, LargeBinaryBuilder};
-use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array, UInt8Array};
-use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field};
+use arrow_array::{Array, BooleanArray, UInt8Array};
+use process::{Asked, Columns, Input, Most};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PySequence};
+use pyo3::types::{PyBytes, PyDict};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twigcast_kernel::evaluate::TextId;
 use twigcast_kernel::join::{Variable, Witness as SeenWitness};
 use twigcast_kernel::output::{Results, MOST_BYTES};
-use twigcast_kernel::shapes::Form;
-use twigcast_kernel::shapes::Slot;
-use twigcast_kernel::shapes::{Access, Shape};
+use twigcast_kernel::shapes::{Access, Form, Shape, Slot};
 use twigcast_kernel::xml::{Limits, XmlError};
-use twigcast_kernel::Group;
-use twigcast_kernel::Held;
-use twigcast_kernel::Matcher;
-use twigcast_kernel::Seen;
-use twigcast_kernel::Step;
-use twigcast_kernel::{Beside, FirstText};
-use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
+use twigcast_kernel::{Beside, Engine as Kernel, FirstText, Held, Matcher, Seen, Step, CACHE_BYTES};
 
 #[pyclass(frozen, module = "twigcast._kernel")]
 pub struct Engine {
@@ -54,14 +46,20 @@ fn words(bytes: &[u8]) -> PyResult<Vec<u32>> {
 /// By row, counted from the first one that was matched: subscriptions that failed.
 type FailedRows = Vec<(usize, Vec<Failure>)>;
 
-/// The subscriptions that a message satisfies, what some of them get, those that failed, and why it cannot be read.
-type Answers<'py> = (Vec<u32>, Bound<'py, PyDict>, Vec<Failure>, Option<Error>);
-
-/// As `Answers`, with what correlations see of the message and the text that is asked for.
+/// The subscriptions that a message satisfies, what some of them get, what correlations see of the message, the text that
+/// is asked for, the subscriptions that failed, and why the message cannot be read.
 type Processed<'py> = (Vec<u32>, Bound<'py, PyDict>, Witness, Option<Bound<'py, PyBytes>>, Vec<Failure>, Option<Error>);
 
 /// Access paths or guards: the steps and the slot of the value.
 type Ways = Vec<(Vec<u32>, Option<u32>)>;
+
+fn form(fragments: bool) -> Form {
+    if fragments {
+        Form::Fragments
+    } else {
+        Form::Nodes
+    }
+}
 
 fn accesses(ways: Ways) -> Vec<Access> {
     ways.into_iter().map(|(path, slot)| Access { path: path.into_iter().map(Step).collect(), slot }).collect()
@@ -112,12 +110,11 @@ impl Engine {
     }
 
     /// The symbol of a value, a string or a number, as the last step of a path.
-    fn value_symbol(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u32> {
-        let value = constant(value)?;
-        Ok(py.detach(|| match value {
+    fn value_symbol(&self, py: Python<'_>, value: Constant) -> u32 {
+        py.detach(|| match value {
             Constant::Text(text) => self.write().string_value(text.as_bytes()),
             Constant::Number(x) => self.write().number_value(x),
-        }))
+        })
     }
 
     /// Numbers for subscriptions to come; in a new engine they ascend from 0.
@@ -134,12 +131,8 @@ impl Engine {
     /// `path_ends[i]` of them, and subscription j at `sub_ends[j]` of the paths; all as native 32-bit numbers.
     fn add(&self, py: Python<'_>, numbers: Vec<u32>, codes: &[u8], path_ends: &[u8], sub_ends: &[u8]) -> PyResult<()> {
         let (codes, path_ends, sub_ends) = (words(codes)?, words(path_ends)?, words(sub_ends)?);
-        py.detach(|| {
-            let steps: Vec<Step> = codes.into_iter().map(Step).collect();
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            kernel.add_many(&numbers, &steps, &path_ends, &sub_ends).map_err(PyValueError::new_err)
-        })
+        let steps: Vec<Step> = codes.into_iter().map(Step).collect();
+        self.change(py, |kernel| kernel.add_many(&numbers, &steps, &path_ends, &sub_ends))
     }
 
     /// A shape: its program; the access paths, each with its steps and the slot of its value (None: the path alone); the
@@ -153,7 +146,7 @@ impl Engine {
         exact: Option<u32>,
     ) -> PyResult<u32> {
         let (access, guards) = (accesses(access), accesses(guards));
-        py.detach(|| self.write().add_shape(&program, access, guards, exact)).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.add_shape(&program, access, guards, exact))
     }
 
     /// The shapes by number, as `add_shape` took them.
@@ -166,92 +159,67 @@ impl Engine {
     }
 
     /// Adds subscriptions of one shape under reserved numbers, with their constants slot by slot, row after row.
-    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: &Bound<'_, PyList>) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
+    fn add_rows(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, constants: Vec<Constant>) -> PyResult<()> {
+        self.change(py, |kernel| {
             let rows = numbered(constants, |text| kernel.string(text));
-            kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+            kernel.add_rows(shape, &numbers, &rows)
         })
     }
 
     /// The same with the constants column by column, as texts.
-    fn add_columns(
-        &self,
-        py: Python<'_>,
-        shape: u32,
-        numbers: Vec<u32>,
-        columns: Vec<(bool, Bound<'_, PyList>)>,
-    ) -> PyResult<()> {
-        let columns = columns.iter().map(Column::new).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            let rows = rows_of(&mut kernel, &columns);
-            kernel.add_rows(shape, &numbers, &rows).map_err(PyValueError::new_err)
+    fn add_columns(&self, py: Python<'_>, shape: u32, numbers: Vec<u32>, columns: Vec<Column>) -> PyResult<()> {
+        self.change(py, |kernel| {
+            let rows = rows_of(kernel, &columns);
+            kernel.add_rows(shape, &numbers, &rows)
         })
     }
 
     /// Adds subscriptions to the same paths under reserved numbers. Each path has its steps and the column with the
     /// values of the node at its end (None: the path alone); the columns are as in `add_columns`.
-    fn add_paths(
-        &self,
-        py: Python<'_>,
-        paths: Ways,
-        numbers: Vec<u32>,
-        columns: Vec<(bool, Bound<'_, PyList>)>,
-    ) -> PyResult<()> {
-        let columns = columns.iter().map(Column::new).collect::<PyResult<Vec<_>>>()?;
+    fn add_paths(&self, py: Python<'_>, paths: Ways, numbers: Vec<u32>, columns: Vec<Column>) -> PyResult<()> {
         let slots: Vec<Slot> = columns.iter().map(Column::slot).collect();
         let paths = accesses(paths);
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            let rows = rows_of(&mut kernel, &columns);
-            kernel.add_paths(&paths, &slots, &numbers, &rows).map_err(PyValueError::new_err)
+        self.change(py, |kernel| {
+            let rows = rows_of(kernel, &columns);
+            kernel.add_paths(&paths, &slots, &numbers, &rows)
         })
     }
 
     /// A selector, by its program.
     fn add_selector(&self, py: Python<'_>, program: Vec<u32>) -> PyResult<u32> {
-        py.detach(|| self.write().add_selector(&program)).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.add_selector(&program))
     }
 
-    /// From now on `select_one` and `process` tell what a subscription selects: fragments, or the ids of nodes.
+    /// From now on `process_one` and `process` tell what a subscription selects: fragments, or the ids of nodes.
     fn want(
         &self,
         py: Python<'_>,
         number: u32,
         fragments: bool,
         selector: u32,
-        constants: &Bound<'_, PyList>,
+        constants: Vec<Constant>,
     ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        let form = if fragments { Form::Fragments } else { Form::Nodes };
-        py.detach(|| {
-            let mut kernel = self.write();
+        self.change(py, |kernel| {
             let row = numbered(constants, |text| kernel.string(text));
-            kernel.want(number, form, selector, &row).map_err(PyValueError::new_err)
+            kernel.want(number, form(fragments), selector, &row)
         })
     }
 
     /// From now on a subscription holds only for messages that satisfy this query, too: its words, and the strings in it.
     fn add_query(&self, py: Python<'_>, number: u32, words: Vec<u32>, strings: Vec<PyBackedStr>) -> PyResult<()> {
         let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
-        py.detach(|| self.write().add_query(number, &words, &strings)).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.add_query(number, &words, &strings))
     }
 
     /// A path to a text that `process` may be asked for: its words, and the strings in it.
     fn add_text(&self, py: Python<'_>, words: Vec<u32>, strings: Vec<PyBackedStr>) -> PyResult<u32> {
         let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
-        py.detach(|| self.write().add_text(&words, &strings)).map(|path| path.0).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.add_text(&words, &strings)).map(|path| path.0)
     }
 
-    /// From now on `select_one` and `process` tell what the query of a subscription selects.
+    /// From now on `process_one` and `process` tell what the query of a subscription selects.
     fn want_query(&self, py: Python<'_>, number: u32, fragments: bool) -> PyResult<()> {
-        let form = if fragments { Form::Fragments } else { Form::Nodes };
-        py.detach(|| self.write().want_query(number, form)).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.want_query(number, form(fragments)))
     }
 
     /// The subscriptions that select nodes or fragments, in no particular order.
@@ -271,16 +239,13 @@ impl Engine {
         py: Python<'_>,
         number: u32,
         program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
+        constants: Vec<Constant>,
         making: &[u8],
         deliver_empty: bool,
     ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
+        self.change(py, |kernel| {
             let row = numbered(constants, |text| kernel.string(text));
-            kernel.add_transform(number, &program, &row, making, deliver_empty).map_err(PyValueError::new_err)
+            kernel.add_transform(number, &program, &row, making, deliver_empty)
         })
     }
 
@@ -296,8 +261,7 @@ impl Engine {
         columns: Vec<u32>,
     ) -> PyResult<BlockShape> {
         let variables = parents.into_iter().zip(columns).map(|(parent, column)| Variable { parent, column }).collect();
-        let made = py.detach(|| self.write().block_shape(stream, &program, &paths, variables));
-        made.map(BlockShape).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.block_shape(stream, &program, &paths, variables)).map(BlockShape)
     }
 
     /// Adds a block of correlations: its shape, with the constants of its slots. `keys` are those of the block and of its
@@ -308,26 +272,18 @@ impl Engine {
         py: Python<'_>,
         block: u32,
         shape: &BlockShape,
-        constants: &Bound<'_, PySequence>,
+        constants: Vec<Constant>,
         keys: Option<(u64, Vec<u64>)>,
     ) -> PyResult<()> {
-        let constants = constants.try_iter()?.map(|c| constant(&c?)).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
+        let keys = keys.as_ref().map(|(block, columns)| (*block, &columns[..]));
+        self.change(py, |kernel| {
             let row = numbered(constants, |text| kernel.string(text));
-            kernel.add_block(block, &shape.0, &row, keys.as_ref().map(|(block, columns)| (*block, &columns[..])))
+            kernel.add_block(block, &shape.0, &row, keys)
         })
-        .map_err(PyValueError::new_err)
     }
 
     fn remove_block(&self, py: Python<'_>, block: u32) -> PyResult<()> {
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            kernel.remove_block(block)
-        })
-        .map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.remove_block(block))
     }
 
     /// Values of these columns of blocks are compared from now on.
@@ -349,18 +305,12 @@ impl Engine {
     ) -> PyResult<()> {
         let (words, strings) = query;
         let strings: Vec<&str> = strings.iter().map(|s| &**s).collect();
-        py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            kernel
-                .add_residual_transform(number, (&words, &strings), making, deliver_empty)
-                .map_err(PyValueError::new_err)
-        })
+        self.change(py, |kernel| kernel.add_residual_transform(number, (&words, &strings), making, deliver_empty))
     }
 
     /// Keeps a reserved number, or that of a transform, for a transform that is evaluated elsewhere.
     fn hold(&self, py: Python<'_>, number: u32) -> PyResult<()> {
-        py.detach(|| self.write().hold(number)).map_err(PyValueError::new_err)
+        self.change(py, |kernel| kernel.hold(number))
     }
 
     /// Transforms; distinct plans, classes, bindings and relative paths of these.
@@ -369,11 +319,7 @@ impl Engine {
     }
 
     fn remove(&self, py: Python<'_>, sub: u32) -> PyResult<()> {
-        let removed = py.detach(|| {
-            let mut kernel = self.write();
-            self.dirty.store(true, Ordering::Release);
-            kernel.remove(sub)
-        });
+        let removed = self.change(py, |kernel| Ok(kernel.remove(sub)))?;
         removed.then_some(()).ok_or_else(|| PyKeyError::new_err(sub))
     }
 
@@ -402,22 +348,9 @@ impl Engine {
         }))
     }
 
-    /// As `match_one`, with what subscriptions get, by their numbers; those that get the match alone have no entry.
-    #[pyo3(signature = (xml, limits=None))]
-    fn select_one<'py>(&self, py: Python<'py>, xml: &[u8], limits: Option<GivenLimits<'py>>) -> PyResult<Answers<'py>> {
-        let limits = limits_of(limits)?;
-        let (mut found, mut selected) = (vec![], Results::default());
-        let (read, failed) = py.detach(|| {
-            self.with_matcher(|kernel, matcher| {
-                (matcher.select(kernel, xml, &limits, &mut found, &mut selected), failures(matcher.failed()))
-            })
-        });
-        let selected = results::by_number(py, &found, &selected)?;
-        Ok((found, selected, failed, read.err().map(error)))
-    }
-
-    /// As `select_one` (or, without `selecting`, as `match_one`) in one reading with what correlations see of the message,
-    /// given the streams that it comes by, and with the text at a path of `add_text`.
+    /// As `match_one`, with what subscriptions get if `selecting`, by their numbers (those that get the match alone have no
+    /// entry), with what correlations see of the message, given the streams that it comes by, and with the text at a path
+    /// of `add_text`: all in one reading.
     #[pyo3(signature = (xml, streams, selecting, limits=None, text=None))]
     fn process_one<'py>(
         &self,
@@ -488,26 +421,12 @@ impl Engine {
         limits: Option<GivenLimits<'_>>,
     ) -> PyResult<(ArrowData, usize, FailedRows)> {
         let limits = limits_of(limits)?;
-        let order = match order {
-            "ascending" => Order::Ascending,
-            "any" => Order::Any,
-            "none" => Order::None,
-            _ => return Err(PyValueError::new_err(format!("unknown order {order}"))),
-        };
+        let asked = Asked::new(selecting, order)?;
         let column = import(column)?;
         let rows = Rows::new(&column)?;
-        let max_bytes = max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
-        let text = self.text_path(text)?;
-        let most = Most { matches: max_matches, bytes: max_bytes };
-        let (data, next, failed) = py.detach(|| {
-            let mut beside = Columns::new(text, streams);
-            let (matches, mut errors, next) = match selecting {
-                true => self.select_rows(&rows, start, most, &limits, &mut beside),
-                false => self.match_rows(&rows, start, most, order, &limits, &mut beside),
-            };
-            let failed = std::mem::take(&mut errors.failed);
-            (table(matches, errors, beside.finish()), next, failed)
-        });
+        let most = Most { matches: max_matches, bytes: max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES) };
+        let beside = Columns::new(self.text_path(text)?, streams);
+        let (data, next, failed) = py.detach(|| Input::new(&rows, start, limits, beside).process(self, &asked, &most));
         Ok((export(data), next, failed))
     }
 
@@ -545,68 +464,6 @@ unsafe impl Held for Bytes {
     }
 }
 
-/// How much `process` answers at once, roughly.
-#[derive(Clone, Copy)]
-struct Most {
-    matches: usize,
-    bytes: usize,
-}
-
-/// What is asked of messages beside their matches, as columns.
-struct Columns {
-    text: Option<(TextId, BinaryBuilder)>,
-    witness: Option<(Vec<u32>, SeenWitness, LargeBinaryBuilder)>,
-    value: Option<Vec<u8>>,
-    bytes: Vec<u8>,
-}
-
-impl Columns {
-    fn new(text: Option<TextId>, streams: Option<Vec<u32>>) -> Columns {
-        let text = text.map(|path| (path, BinaryBuilder::new()));
-        let witness = streams.map(|streams| (streams, SeenWitness::default(), LargeBinaryBuilder::new()));
-        Columns { text, witness, value: None, bytes: vec![] }
-    }
-
-    /// Calls `read` for a message, and appends what it finds.
-    fn read(&mut self, kernel: &Kernel, read: impl FnOnce(Beside<'_>) -> Result<(), XmlError>) -> Result<(), XmlError> {
-        let Columns { text, witness, value, bytes } = self;
-        *value = None;
-        let text_of = text.as_ref().map(|(path, _)| FirstText { path: *path, value });
-        let seen = witness.as_mut().map(|(streams, witness, _)| Seen { streams, witness });
-        let done = read(Beside { seen, text: text_of });
-        let good = done.is_ok();
-        if let Some((_, column)) = text {
-            column.append_option(value.as_deref().filter(|_| good));
-        }
-        if let Some((_, witness, column)) = witness {
-            bytes.clear();
-            if good && !witness.is_empty() {
-                kernel.blocks().write(witness, bytes);
-            }
-            column.append_option(Some(&bytes[..]).filter(|bytes| !bytes.is_empty()));
-        }
-        done
-    }
-
-    fn finish(self) -> Vec<(&'static str, ArrayRef)> {
-        let mut columns: Vec<(&'static str, ArrayRef)> = vec![];
-        if let Some((_, mut column)) = self.text {
-            columns.push(("text", Arc::new(column.finish())));
-        }
-        if let Some((_, _, mut column)) = self.witness {
-            columns.push(("witness", Arc::new(column.finish())));
-        }
-        columns
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Order {
-    Ascending,
-    Any,
-    None,
-}
-
 impl Engine {
     // Whoever waits for one of these locks must not hold the interpreter up meanwhile: `detach` first.
 
@@ -616,6 +473,20 @@ impl Engine {
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Kernel> {
         self.kernel.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the subscriptions of the kernel.
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut Kernel) -> Result<T, &'static str> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let mut kernel = self.write();
+            self.dirty.store(true, Ordering::Release);
+            change(&mut kernel)
+        })
+        .map_err(PyValueError::new_err)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Matcher>> {
@@ -661,113 +532,5 @@ impl Engine {
     ) -> Result<(), XmlError> {
         self.see(streams, xml, limits, witness)?;
         witness.check()
-    }
-
-    fn select_rows(
-        &self,
-        rows: &Rows<'_>,
-        start: usize,
-        most: Most,
-        limits: &Limits,
-        beside: &mut Columns,
-    ) -> (ListArray, Errors, usize) {
-        let (mut found, mut selected) = (vec![], Results::default());
-        let mut offsets: Vec<i32> = vec![0];
-        let (errors, next) = self.each_row(rows, start, |kernel, matcher, xml| {
-            let read = beside
-                .read(kernel, |beside| matcher.process(kernel, xml, limits, &mut found, Some(&mut selected), beside));
-            offsets.push(found.len() as i32);
-            (read, found.len() < most.matches && selected.size() < most.bytes)
-        });
-        (results::lists(found, offsets, selected), errors, next)
-    }
-
-    fn match_rows(
-        &self,
-        rows: &Rows<'_>,
-        start: usize,
-        most: Most,
-        order: Order,
-        limits: &Limits,
-        beside: &mut Columns,
-    ) -> (ListArray, Errors, usize) {
-        let mut found = self.pool.take();
-        let mut offsets: Vec<i32> = vec![0];
-        let (errors, next) = match order {
-            Order::None => self.each_row(rows, start, |kernel, matcher, xml| {
-                offsets.push(0);
-                (matcher.recognise(kernel, xml, limits), true)
-            }),
-            _ => {
-                let sorted = order == Order::Ascending;
-                self.each_group(rows, start, most.matches, limits, sorted, (&mut found, &mut offsets), beside)
-            }
-        };
-        let item = Arc::new(Field::new("item", DataType::UInt32, false));
-        let values = Arc::new(UInt32Array::new(self.pool.lend(found), None));
-        (ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None), errors, next)
-    }
-
-    /// As `each_row`, for the matches of messages alone.
-    #[allow(clippy::too_many_arguments)]
-    fn each_group(
-        &self,
-        rows: &Rows<'_>,
-        start: usize,
-        max_matches: usize,
-        limits: &Limits,
-        sorted: bool,
-        (found, offsets): (&mut Vec<u32>, &mut Vec<i32>),
-        beside: &mut Columns,
-    ) -> (Errors, usize) {
-        let mut errors = Errors::default();
-        let mut row = start;
-        while row < rows.len() && (row == start || found.len() < max_matches) {
-            self.with_matcher(|kernel, matcher| {
-                let mut group = Group::begin(matcher, found, offsets, sorted);
-                loop {
-                    let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    let read = beside.read(kernel, |beside| group.read(matcher, kernel, xml, limits, beside));
-                    errors.fail(matcher.failed());
-                    errors.push(read.err());
-                    row += 1;
-                    let full = group.found.len() >= max_matches || group.is_full(matcher);
-                    if row == rows.len() || full || matcher.is_overworked(kernel) {
-                        break;
-                    }
-                }
-                group.finish(matcher, kernel);
-            });
-        }
-        (errors, row)
-    }
-
-    /// Calls `read` for the messages from row `start` on, until it says that there is no room for more. Answers what
-    /// was wrong with them, and the first row not read.
-    fn each_row(
-        &self,
-        rows: &Rows<'_>,
-        start: usize,
-        mut read: impl FnMut(&Kernel, &mut Matcher, &[u8]) -> (Result<(), XmlError>, bool),
-    ) -> (Errors, usize) {
-        let mut errors = Errors::default();
-        let mut row = start;
-        let mut more = row < rows.len();
-        while more {
-            self.with_matcher(|kernel, matcher| {
-                while more {
-                    let xml = rows.get(row).unwrap_or_default(); // a null is refused as the empty message is
-                    let (read, room) = read(kernel, matcher, xml);
-                    errors.fail(matcher.failed());
-                    errors.push(read.err());
-                    row += 1;
-                    more = row < rows.len() && room;
-                    if matcher.is_overworked(kernel) {
-                        break;
-                    }
-                }
-            });
-        }
-        (errors, row)
     }
 }

@@ -17,10 +17,10 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use std::fmt::Write;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use twigcast_kernel::join::{Comparison, Form, Piece, Place, Shape, Tie};
+use twigcast_kernel::join::{Comparison, Form, Path, Place, Shape, Template, Tie};
 use twigcast_kernel::join::{Correlator as Kernel, Input, Settings};
 use twigcast_kernel::join::{Results, Time, Witness as Seen};
 use twigcast_kernel::output::{Cut as WhyCut, Results as Selected};
@@ -38,10 +38,10 @@ pub struct Correlator {
 /// A variable: number of its block in the query, number in the block.
 type Ref = (u32, u32);
 /// A result: places of its messages in the lists of these, nodes shown, subscribers, and their payloads by place; None
-/// for those that have to be made. Tuples of Python from the beginning, for there may be very many.
+/// for those that do not get one. Tuples of Python from the beginning, for there may be very many.
 type Found<'py> = [Bound<'py, PyTuple>; 4];
-/// What results name: the labels and texts of messages, and payloads.
-type Named = (Vec<Py<PyBytes>>, Vec<Text>, Vec<Py<PyBytes>>);
+/// What results name: the labels of messages, and payloads.
+type Named = (Vec<Py<PyBytes>>, Vec<Py<PyBytes>>);
 /// Taken (or late), results and what they name, the subscribers that do not get all of theirs with the reason, and why the
 /// message was refused if it was.
 type Pushed<'py> = (bool, Bound<'py, PyList>, Named, Vec<Cut>, Option<Error>);
@@ -57,20 +57,14 @@ type Cut = (u32, &'static str);
 /// Rows, results, what these name, and (row, subscriber, reason) of those that do not get all of theirs.
 type PushedColumn = (ArrowData, ArrowData, Named, Vec<(u32, u32, &'static str)>);
 
-/// A piece of a payload: a text, or a variable as (block, place among those shown).
-#[derive(FromPyObject)]
-enum GivenPiece {
-    Text(PyBackedBytes),
-    Element(u32, u32),
-}
+/// A path of a template: its variable as (block, place among those shown), the words of its query, and the strings in it.
+type GivenPath = (u32, u32, Vec<u32>, Vec<String>);
 
-impl GivenPiece {
-    fn piece(self) -> Piece {
-        match self {
-            GivenPiece::Text(text) => Piece::Text(text[..].into()),
-            GivenPiece::Element(block, shown) => Piece::Element { block, shown },
-        }
-    }
+/// The id of a message: a whole number, or as it is written in a label.
+#[derive(FromPyObject)]
+enum GivenId {
+    Number(i64),
+    Written(PyBackedBytes),
 }
 
 /// What came of a message, by its row: matches, what these select, failures, the ranges of results and cuts, and why
@@ -86,23 +80,24 @@ pub struct BlockShape(pub(crate) twigcast_kernel::join::BlockShape);
 pub struct CorrelationShape {
     shape: Arc<Shape>,
     window: Time,
-    pieces: Option<Vec<Piece>>,
+    template: Template,
 }
 
 #[pymethods]
 impl CorrelationShape {
     /// `followed` says for each block but the first whether it must be later; `windows` has their windows, None for no
-    /// bound; comparisons are (variable, operator, variable). Payloads are made of `pieces`, if there are any: texts, and
-    /// variables as (block, place among those shown).
+    /// bound; comparisons are (variable, operator, variable). Payloads are made by a template, given as code, of what its
+    /// paths lead to.
     #[new]
-    #[pyo3(signature = (blocks, followed, windows, comparisons, shown, pieces=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         blocks: Vec<PyRef<'_, BlockShape>>,
         followed: Vec<bool>,
         windows: Vec<Option<i64>>,
         comparisons: Vec<(Ref, String, Ref)>,
         shown: Vec<Ref>,
-        pieces: Option<Vec<GivenPiece>>,
+        template: &[u8],
+        paths: Vec<GivenPath>,
     ) -> PyResult<CorrelationShape> {
         let place = |(block, variable): Ref| Place { block, variable };
         let comparison =
@@ -117,23 +112,15 @@ impl CorrelationShape {
             shown: shown.into_iter().map(place).collect(),
         };
         let shape = Arc::new(Shape::new(form).map_err(PyValueError::new_err)?);
-        let pieces = pieces.map(|pieces| pieces.into_iter().map(GivenPiece::piece).collect());
-        Ok(CorrelationShape { shape, window, pieces })
-    }
-}
-
-/// The text of a message, shared with the state: a copy is made for whoever asks for its bytes.
-#[pyclass(frozen, module = "twigcast._kernel")]
-pub struct Text(Arc<[u8]>);
-
-#[pymethods]
-impl Text {
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0)
-    }
-
-    fn __len__(&self) -> usize {
-        self.0.len()
+        let path = |(block, shown, words, strings): GivenPath| Path {
+            block,
+            shown,
+            words: words.into(),
+            strings: strings.into(),
+        };
+        let paths = paths.into_iter().map(path).collect();
+        let template = Template::new(template, paths).map_err(PyValueError::new_err)?;
+        Ok(CorrelationShape { shape, window, template })
     }
 }
 
@@ -168,11 +155,17 @@ impl Correlator {
         py.detach(|| self.lock().settings = Settings { lateness, max_bytes });
     }
 
+    /// The symbol of a name test in the paths of templates, as `Engine.symbol` gives it.
+    #[pyo3(signature = (attribute, uri, local))]
+    fn symbol(&self, py: Python<'_>, attribute: bool, uri: Option<&str>, local: Option<&str>) -> Option<u32> {
+        let local = local.map(str::as_bytes);
+        py.detach(|| self.lock().vocabulary_mut().names_mut().test(attribute, uri.map(str::as_bytes), local))
+    }
+
     /// Subscribes to a query of a shape whose blocks have these numbers.
     fn subscribe(&self, py: Python<'_>, number: u32, shape: &CorrelationShape, blocks: Vec<u32>) -> PyResult<()> {
-        let CorrelationShape { shape, window, pieces } = shape;
-        py.detach(|| self.lock().subscribe(number, (shape, &blocks), *window, pieces.as_deref()))
-            .map_err(PyValueError::new_err)
+        let CorrelationShape { shape, window, template } = shape;
+        py.detach(|| self.lock().subscribe(number, (shape, &blocks), *window, template)).map_err(PyValueError::new_err)
     }
 
     /// The blocks that no query uses any more.
@@ -209,7 +202,7 @@ impl Correlator {
 
     /// Publishes messages one after the other: reads each, finds the subscriptions of an engine that match it, and takes it
     /// in as correlations see it, given the streams that it comes by. The message of row n has the time `time` + n and the
-    /// label of a message with the whole number `id` + n. Ends before the first message that cannot be read, and
+    /// label of a message with the whole number `id` + n, or the id as it is written. Ends before the first message that cannot be read, and
     /// after the one with which there are as many results, or bytes of these, as one message may have.
     #[pyo3(signature = (engine, xml, streams, selecting, route, time, id, limits=None))]
     #[allow(clippy::too_many_arguments)]
@@ -222,13 +215,13 @@ impl Correlator {
         selecting: bool,
         route: u32,
         time: i64,
-        id: i64,
+        id: GivenId,
         limits: Option<GivenLimits<'py>>,
     ) -> PyResult<Published<'py>> {
         let limits = limits_of(limits)?;
         let (mut out, mut told) = (Results::default(), vec![]);
         let (taken, refused) = py.detach(|| {
-            let (mut witness, mut numbers, mut label) = (Seen::default(), vec![], String::new());
+            let (mut witness, mut numbers, mut label) = (Seen::default(), vec![], vec![]);
             let (mut correlator, mut row, mut refused) = (self.lock(), 0, None);
             let (mut held, most) = (0, limits.max_message_result_bytes as usize); // bytes of what is in `told`
             while row < xml.len() && refused.is_none() && held < most && !is_full(&out, &limits) {
@@ -252,8 +245,12 @@ impl Correlator {
                     }
                     let time = time.saturating_add(row as i64);
                     label.clear();
-                    let _ = write!(label, "{time} i{}", id + row as i64);
-                    let input = Input { time, route, label: label.as_bytes(), xml: &xml[row] };
+                    let written: &[u8] = if let GivenId::Written(id) = &id { id } else { b"i" };
+                    let _ = write!(label, "{time} ").and_then(|()| label.write_all(written));
+                    if let GivenId::Number(id) = id {
+                        let _ = write!(label, "{}", id + row as i64);
+                    }
+                    let input = Input { time, route, label: &label, xml: &xml[row] };
                     let checked = if correlator.is_late(time) { Ok(()) } else { witness.check() };
                     if checked.is_ok() {
                         correlator.push(input, &witness, &limits, &mut out);
@@ -405,11 +402,6 @@ impl Correlator {
         })
     }
 
-    /// Forgets what is older than a time.
-    fn expire(&self, py: Python<'_>, before: i64) {
-        py.detach(|| self.lock().expire(before))
-    }
-
     fn is_late(&self, py: Python<'_>, time: i64) -> bool {
         py.detach(|| self.lock().is_late(time))
     }
@@ -488,9 +480,8 @@ fn found<'py>(py: Python<'py>, out: &Results, range: Range<usize>) -> PyResult<B
 /// Takes out what results name. Payloads are freed one by one as they are copied, for they may be large.
 fn named(py: Python<'_>, out: &mut Results) -> Named {
     let labels = out.labels.iter().map(|b| PyBytes::new(py, b).unbind()).collect();
-    let texts = out.texts.iter().map(|text| Text(text.clone())).collect();
     let made = std::mem::take(&mut out.payloads.made);
-    (labels, texts, made.into_iter().map(|b| PyBytes::new(py, &b).unbind()).collect())
+    (labels, made.into_iter().map(|b| PyBytes::new(py, &b).unbind()).collect())
 }
 
 /// Is there as much as one message may have?

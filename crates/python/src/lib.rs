@@ -25,7 +25,6 @@ fn _kernel(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<join::BlockShape>()?;
     m.add_class::<join::CorrelationShape>()?;
     m.add_class::<join::Correlator>()?;
-    m.add_class::<join::Text>()?;
     m.add_class::<join::Witness>()?;
     papers::register(m)?;
     shred::register(m)?;

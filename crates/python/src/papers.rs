@@ -1,18 +1,18 @@
 //! The papers' own strategies for Python: `_kernel.papers`. Only `twigcast.papers` uses it.
 
 use crate::arrow::import;
-use crate::constants::{constant, numbered};
+use crate::constants::{numbered, Constant};
 use crate::engine::{open, Engine};
 use crate::locks::is_free;
 use crate::rows::Rows;
 use crate::xml::{error, limits, Error};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Mutex, PoisonError, RwLock};
 use twigcast_kernel::output::Cut;
 use twigcast_kernel::transform::{Making, Output};
-use twigcast_kernel::xml::XmlError;
+use twigcast_kernel::xml::{Limits, XmlError};
 use twigcast_kernel::{Engine as Kernel, CACHE_BYTES};
 use twigcast_papers::automata::Mode;
 use twigcast_papers::plans::{Executor, Groups, KernelGroups, Plans as Registered, KINDS};
@@ -101,11 +101,10 @@ impl Plans {
         number: u32,
         codes: Vec<u32>,
         program: Vec<u32>,
-        constants: &Bound<'_, PyList>,
+        constants: Vec<Constant>,
         making: &[u8],
         shared: bool,
     ) -> PyResult<()> {
-        let constants = constants.iter().map(|c| constant(&c)).collect::<PyResult<Vec<_>>>()?;
         let making = Making::decode(making).map_err(PyValueError::new_err)?;
         py.detach(|| {
             self.write(|p| {
@@ -154,21 +153,15 @@ impl Plans {
         what: &str,
         limits: &Bound<'_, PyDict>,
     ) -> PyResult<Counts> {
-        let limits = self::limits(Some(limits))?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
         let only_read = what == "read";
-        Ok(py.detach(|| {
+        count(py, column, limits, |rows, limits| {
             self.with(|p, executor| {
-                count(&rows, |xml, out| {
-                    if only_read {
-                        drop(executor.read(p, xml, &limits));
-                    } else {
-                        drop(executor.groups(p, xml, &limits, out));
-                    }
+                rows.count(|xml, out| match only_read {
+                    true => drop(executor.read(p, xml, limits)),
+                    false => drop(executor.groups(p, xml, limits, out)),
                 })
             })
-        }))
+        })
     }
 
     /// What operators cost over a column, by their kinds: runs, tuples taken, nanoseconds.
@@ -178,17 +171,14 @@ impl Plans {
         column: &Bound<'p, PyAny>,
         limits: &Bound<'p, PyDict>,
     ) -> PyResult<Bound<'p, PyDict>> {
-        let limits = self::limits(Some(limits))?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
-        let costs = py.detach(|| {
+        let costs = count(py, column, limits, |rows, limits| {
             self.with(|p, executor| {
                 *executor.profile() = Default::default();
                 executor.profile().is_on = true;
-                count(&rows, |xml, out| drop(executor.groups(p, xml, &limits, out)));
+                rows.count(|xml, out| drop(executor.groups(p, xml, limits, out)));
                 std::mem::take(executor.profile()).costs
             })
-        });
+        })?;
         let found = PyDict::new(py);
         for (kind, cost) in KINDS.iter().zip(costs) {
             found.set_item(kind, (cost.runs, cost.tuples, cost.nanos))?;
@@ -243,33 +233,42 @@ impl GroupCounter {
         what: &str,
         limits: &Bound<'_, PyDict>,
     ) -> PyResult<Counts> {
-        let limits = self::limits(Some(limits))?;
-        let column = import(column)?;
-        let rows = Rows::new(&column)?;
         let (engine, only_read) = (self.engine.get(), what == "read");
-        Ok(py.detach(|| {
+        count(py, column, limits, |rows, limits| {
             let mut finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner);
             let kernel = engine.read();
-            count(&rows, |xml, out| {
-                if only_read {
-                    drop(finder.read(&kernel, xml, &limits));
-                } else {
-                    drop(finder.find(&kernel, xml, &limits, out));
-                }
+            rows.count(|xml, out| match only_read {
+                true => drop(finder.read(&kernel, xml, limits)),
+                false => drop(finder.find(&kernel, xml, limits, out)),
             })
-        }))
+        })
     }
 }
 
-/// Calls `find` for each message, and counts the groups that it finds.
-fn count(rows: &Rows<'_>, mut find: impl FnMut(&[u8], &mut Groups)) -> Counts {
-    let (mut counts, mut out) = ((0, 0, 0), Groups::default());
-    for row in 0..rows.len() {
-        find(rows.get(row).unwrap_or_default(), &mut out);
-        counts.0 += out.group_ends.len();
-        counts.1 += out.bound.len();
-        counts.2 += out.nodes.len();
-        out.clear();
+/// Calls `run` with a column of messages, without holding the interpreter up.
+fn count<T: Send>(
+    py: Python<'_>,
+    column: &Bound<'_, PyAny>,
+    limits: &Bound<'_, PyDict>,
+    run: impl FnOnce(&Rows<'_>, &Limits) -> T + Send,
+) -> PyResult<T> {
+    let limits = self::limits(Some(limits))?;
+    let column = import(column)?;
+    let rows = Rows::new(&column)?;
+    Ok(py.detach(|| run(&rows, &limits)))
+}
+
+impl Rows<'_> {
+    /// Calls `find` for each message, and counts the groups that it finds.
+    fn count(&self, mut find: impl FnMut(&[u8], &mut Groups)) -> Counts {
+        let (mut counts, mut out) = ((0, 0, 0), Groups::default());
+        for row in 0..self.len() {
+            find(self.get(row).unwrap_or_default(), &mut out);
+            counts.0 += out.group_ends.len();
+            counts.1 += out.bound.len();
+            counts.2 += out.nodes.len();
+            out.clear();
+        }
+        counts
     }
-    counts
 }

@@ -1,10 +1,9 @@
 //! Results for Python: one by one, or as Arrow columns.
 
-use arrow_array::{
-    new_null_array, Array, ArrayRef, BinaryArray, BooleanArray, ListArray, StringArray, StructArray, UInt32Array,
-};
+use crate::arrow::structs;
+use arrow_array::{new_null_array, Array, ArrayRef, BinaryArray, BooleanArray, ListArray, StringArray, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::ops::Range;
@@ -56,8 +55,7 @@ pub(crate) fn lists(numbers: Vec<u32>, offsets: Vec<i32>, results: Results) -> L
         ("payload", payloads, true),
         ("reason", reasons(&results.cuts), true),
     ];
-    let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
-    let matches = StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None);
+    let matches = structs(columns, None);
     let item = Arc::new(Field::new("item", matches.data_type().clone(), false));
     ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(matches), None)
 }

@@ -1,11 +1,9 @@
 //! Columns of messages that come in, and what was wrong with them on its way out.
 
+use crate::arrow::structs;
 use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray, StructArray,
-};
+use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, ListArray, StringArray};
 use arrow_buffer::NullBufferBuilder;
-use arrow_schema::{Field, Fields};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -117,16 +115,14 @@ impl Errors {
             valid.append_non_null();
             row = at + 1;
         }
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            ("code", Arc::new(code.finish())),
-            ("line", Arc::new(line.finish())),
-            ("column", Arc::new(column.finish())),
-            ("offset", Arc::new(offset.finish())),
-            ("text", Arc::new(text.finish())),
+        let columns: Vec<(&str, ArrayRef, bool)> = vec![
+            ("code", Arc::new(code.finish()), true),
+            ("line", Arc::new(line.finish()), true),
+            ("column", Arc::new(column.finish()), true),
+            ("offset", Arc::new(offset.finish()), true),
+            ("text", Arc::new(text.finish()), true),
         ];
-        let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
-        let arrays = columns.into_iter().map(|c| c.1).collect();
-        Arc::new(StructArray::new(fields, arrays, valid.finish()))
+        Arc::new(structs(columns, valid.finish()))
     }
 }
 
@@ -135,6 +131,5 @@ pub(crate) fn table(matches: ListArray, errors: Errors, more: Vec<(&str, ArrayRe
     let mut columns: Vec<(&str, ArrayRef, bool)> =
         vec![("matches", Arc::new(matches), false), ("error", errors.finish(), true)];
     columns.extend(more.into_iter().map(|(name, column)| (name, column, true)));
-    let fields: Fields = columns.iter().map(|(n, a, null)| Field::new(*n, a.data_type().clone(), *null)).collect();
-    Arc::new(StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None))
+    Arc::new(structs(columns, None))
 }

@@ -1,14 +1,12 @@
 //! Shredding for Python: messages in, rows out as Arrow columns; and BrPred over such columns.
 
-use crate::arrow::{export, import, ArrowData};
+use crate::arrow::{export, import, structs, ArrowData};
 use crate::locks::is_free;
 use crate::rows::{Errors, Rows};
 use crate::xml::limits;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, ListArray, StringArray, StructArray, UInt32Array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, ListArray, StringArray, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -126,15 +124,14 @@ fn columns(s: Shreds) -> PyResult<ArrayRef> {
     let values = StringArray::try_new(ends(s.value_ends), Buffer::from_vec(s.values), Some(valued))
         .map_err(|e| PyValueError::new_err(e.to_string()))?;
     let is_number = NullBuffer::from_iter(s.numbers.iter().map(|x| !x.is_nan()));
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("event_id", Arc::new(UInt32Array::new(ScalarBuffer::from(s.messages), None))),
-        ("tagpath", Arc::new(UInt32Array::new(ScalarBuffer::from(s.tag_paths), None))),
-        ("idpath", Arc::new(ids)),
-        ("value", Arc::new(values)),
-        ("number", Arc::new(Float64Array::new(ScalarBuffer::from(s.numbers), Some(is_number)))),
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("event_id", Arc::new(UInt32Array::new(ScalarBuffer::from(s.messages), None)), true),
+        ("tagpath", Arc::new(UInt32Array::new(ScalarBuffer::from(s.tag_paths), None)), true),
+        ("idpath", Arc::new(ids), true),
+        ("value", Arc::new(values), true),
+        ("number", Arc::new(Float64Array::new(ScalarBuffer::from(s.numbers), Some(is_number))), true),
     ];
-    let fields: Fields = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
-    Ok(Arc::new(StructArray::new(fields, columns.into_iter().map(|c| c.1).collect(), None)))
+    Ok(Arc::new(structs(columns, None)))
 }
 
 fn list(array: &ArrayRef) -> PyResult<&ListArray> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use twigcast_kernel::output::places as start_places;
 use twigcast_kernel::output::plain as plain_form;
 use twigcast_kernel::transform::Elements;
@@ -97,18 +97,12 @@ impl Sink for Count {
     fn end(&mut self, _: &[u8], _: u32, _: u32) {}
 }
 
-/// What a document says, for comparison with another parser.
-enum Event {
-    Start { uri: String, local: String, attributes: Vec<(String, String, String)> },
-    End,
-    Text(String),
-    Comment(String),
-    Instruction(String, String),
-}
-
-/// Collects events; numbers every namespace, since the tests want their names back.
-struct Collect {
-    events: Vec<Event>,
+/// Collects what a document says, for comparison with another parser; numbers every namespace, since the tests want
+/// their names back.
+struct Collect<'py> {
+    events: Bound<'py, PyList>,
+    /// Why an event could not be made.
+    failed: PyResult<()>,
     uris: Vec<String>,
     text: Vec<u8>,
 }
@@ -123,16 +117,22 @@ fn lines(bytes: &[u8]) -> String {
     string(&out)
 }
 
-impl Collect {
+impl<'py> Collect<'py> {
+    fn push(&mut self, event: impl IntoPyObject<'py>) {
+        if let Err(error) = self.events.append(event) {
+            self.failed = Err(error);
+        }
+    }
+
     fn flush(&mut self) {
         if !self.text.is_empty() {
-            self.events.push(Event::Text(string(&self.text)));
+            self.push(("text", string(&self.text)));
             self.text.clear();
         }
     }
 }
 
-impl Sink for Collect {
+impl Sink for Collect<'_> {
     fn namespace(&mut self, uri: &[u8]) -> NsId {
         let uri = string(uri);
         let id = self.uris.iter().position(|known| *known == uri).unwrap_or_else(|| {
@@ -154,37 +154,25 @@ impl Sink for Collect {
             let local = &tag.src[attr.local as usize..attr.name_end as usize];
             (self.uris[attr.ns.0 as usize].clone(), string(local), string(&value))
         });
-        let attributes = attributes.collect();
-        let uri = self.uris[tag.ns.0 as usize].clone();
-        self.events.push(Event::Start { uri, local: string(tag.local()), attributes });
+        let attributes: Vec<_> = attributes.collect();
+        self.push(("start", self.uris[tag.ns.0 as usize].clone(), string(tag.local()), attributes));
     }
     fn end(&mut self, _: &[u8], _: u32, _: u32) {
         self.flush();
-        self.events.push(Event::End);
+        self.push(("end",));
     }
     fn text(&mut self, text: &Text<'_>) {
         text.decode(&mut self.text);
     }
     fn comment(&mut self, src: &[u8], start: u32, end: u32) {
         self.flush();
-        self.events.push(Event::Comment(lines(&src[start as usize + 4..end as usize - 3])));
+        self.push(("comment", lines(&src[start as usize + 4..end as usize - 3])));
     }
     fn instruction(&mut self, src: &[u8], start: u32, end: u32) {
         self.flush();
         let whole = lines(&src[start as usize + 2..end as usize - 2]);
         let (target, data) = whole.split_once([' ', '\t', '\n']).unwrap_or((&whole, ""));
-        let data = data.trim_start_matches([' ', '\t', '\n']);
-        self.events.push(Event::Instruction(target.into(), data.into()));
-    }
-}
-
-fn tuple<'py>(py: Python<'py>, event: Event) -> PyResult<Bound<'py, PyTuple>> {
-    match event {
-        Event::Start { uri, local, attributes } => ("start", uri, local, attributes).into_pyobject(py),
-        Event::End => ("end",).into_pyobject(py),
-        Event::Text(text) => ("text", text).into_pyobject(py),
-        Event::Comment(text) => ("comment", text).into_pyobject(py),
-        Event::Instruction(target, data) => ("pi", target, data).into_pyobject(py),
+        self.push(("pi", target, data.trim_start_matches([' ', '\t', '\n'])));
     }
 }
 
@@ -199,24 +187,20 @@ fn events<'py>(
     window: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let limits = self::limits(limits)?;
-    let mut sink = Collect { events: Vec::new(), uris: vec![String::new()], text: Vec::new() };
-    let read = py.detach(|| {
-        if let Some(window) = window {
+    let mut sink = Collect { events: PyList::empty(py), failed: Ok(()), uris: vec![String::new()], text: Vec::new() };
+    let read = match window {
+        Some(window) => {
             let mut stream = Stream::new(limits, window, u64::MAX);
-            stream.push(data, &mut sink)?;
-            return stream.finish(&mut sink);
+            stream.push(data, &mut sink).and_then(|()| stream.finish(&mut sink))
         }
-        let mut reader = if portable { Reader::portable() } else { Reader::new() };
-        reader.read(data, &limits, &mut sink)
-    });
+        None if portable => Reader::portable().read(data, &limits, &mut sink),
+        None => Reader::new().read(data, &limits, &mut sink),
+    };
     if let Err(e) = read {
         return Ok(error(e).into_pyobject(py)?.into_any());
     }
-    let list = PyList::empty(py);
-    for event in sink.events {
-        list.append(tuple(py, event)?)?;
-    }
-    Ok(list.into_any())
+    sink.failed?;
+    Ok(sink.events.into_any())
 }
 
 /// None, or why the message is not well-formed: (code, message, line, column, offset).

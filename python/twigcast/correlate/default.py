@@ -13,8 +13,7 @@ from weakref import WeakValueDictionary
 
 from twigcast import _kernel
 from twigcast.common.arrow import pa, pc
-from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, text_of
-from twigcast.correlate.output import pieces
+from twigcast.correlate.encode import Encoded, encoded, in_order, paths_of, template, text_of
 from twigcast.engine.columns import raise_if
 from twigcast.errors import MessageError, QueryError
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link, Ref
@@ -22,8 +21,7 @@ from twigcast.ir.pattern import Twig
 from twigcast.ir.transform import Element
 from twigcast.ir.visit import replace
 from twigcast.limits import Limits
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import NotEncodable
+from twigcast.plan.encode import NotEncodable, StepCodes
 
 if TYPE_CHECKING:
     from twigcast.engine import Engine
@@ -41,26 +39,14 @@ class StateWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A message of a result. Its text stays where it is until somebody asks for its bytes."""
-
-    label: bytes
-    text: _kernel.Text | bytes
-
-    @property
-    def xml(self) -> bytes:
-        return bytes(self.text)
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
-    """A result: the number of the subscription, the messages in the order of the blocks, and the nodes of
-    ``Correlation.shown``. ``payload`` is the new message where the kernel has made it."""
+    """A result: the number of the subscription, the labels of the messages in the order of the blocks, and the nodes of
+    ``Correlation.shown``. ``payload`` is the new message; None if the subscription gets no more."""
 
     number: int
-    messages: tuple[Kept, ...]
+    messages: tuple[bytes, ...]
     nodes: tuple[int, ...]
-    payload: bytes | None = None
+    payload: bytes | None
 
 
 Cut = tuple[int, str]
@@ -295,7 +281,7 @@ class Default:
                 [link.window for link in correlation.links],
                 compared,
                 shown,
-                _pieces(correlation),
+                *template(correlation, self.kernel),
             ),
             possible,
         )
@@ -364,7 +350,7 @@ class Default:
             start += len(rows)
 
     def publish(
-        self, stream: str, xml: list[bytes], time: int, id: int, selecting: bool
+        self, stream: str, xml: list[bytes], time: int, id: int | bytes, selecting: bool
     ) -> tuple[int, list[_kernel.Published], _kernel.Named, _kernel.Error | None]:
         """Publish messages one after the other, in the engine that reads them and here: see ``Correlator.publish``."""
         streams, route = self.blocks.streams(stream, False), self.blocks.route(stream, False)
@@ -430,23 +416,13 @@ def _digest(text: str) -> int:
 
 def results_of(found: Iterable[_kernel.Joined], names: _kernel.Named) -> list[Found]:
     """Return results, one for each subscription."""
-    labels, texts, payloads = names
-    kept = list(map(Kept, labels, texts))
+    labels, payloads = names
     return [
         Found(number, messages, shown, None if payload is None else payloads[payload])
         for places, nodes, numbers, made in found
-        for messages, shown in ((tuple([kept[place] for place in places]), tuple(nodes)),)
+        for messages, shown in ((tuple([labels[place] for place in places]), tuple(nodes)),)
         for number, payload in zip(numbers, made, strict=True)
     ]
-
-
-def _pieces(correlation: Correlation) -> tuple[bytes | tuple[int, int], ...] | None:
-    """Return what the kernel puts payloads together of; None if it takes more than that."""
-    found = pieces(correlation.template)
-    if found is None:
-        return None
-    places = {ref: place for place, ref in enumerate(correlation.shown)}
-    return tuple([one if isinstance(one, bytes) else (one.block, places[one]) for one in found])
 
 
 def _rows(

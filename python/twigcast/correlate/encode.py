@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twigcast.ir.correlation import Block, Correlation
+from twigcast.ir.correlation import Block, Correlation, Ref, VariablePath
 from twigcast.ir.pattern import And, Exists, Node, Or, Step, Twig
+from twigcast.ir.transform import Path
 from twigcast.ir.visit import replace
+from twigcast.lang.program import encode as encode_query
+from twigcast.lang.xpath import parse
 from twigcast.literals import LITERAL
-from twigcast.plan.encode import encode
+from twigcast.plan.encode import Symbols, encode
 from twigcast.plan.slots import slotted
+from twigcast.transform.encode import making_of_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,25 @@ def encoded(block: Block, code: Callable[[Step], int]) -> Encoded:
     program, constants = slotted(And((Exists(root), And(conditions), Or(tuple(map(Exists, others))))))
     paths = Or(tuple(map(Exists, paths_of(block))))
     return Encoded(encode(program, code), constants, encode(paths, code))
+
+
+def template(correlation: Correlation, symbols: Symbols) -> tuple[bytes, list[tuple[int, int, list[int], list[str]]]]:
+    """Return what payloads are made by: the code of the template, and by path of it the block of its variable, the
+    place of that among those shown, and the words of a query with the strings in it, none for the variable itself."""
+    places = {ref: place for place, ref in enumerate(correlation.shown)}
+    numbers: dict[tuple[Ref, str], int] = {}
+    paths: list[tuple[int, int, list[int], list[str]]] = []
+
+    def number_of(path: Path) -> int:
+        assert isinstance(path, VariablePath)
+        number = numbers.setdefault((path.ref, path.text), len(paths))
+        if number == len(paths):
+            program = None if path.is_self else encode_query(parse(path.text), symbols)
+            words, strings = ([], []) if program is None else (program.words, program.strings)
+            paths.append((path.ref.block, places[path.ref], words, strings))
+        return number
+
+    return making_of_one(correlation.template, number_of), paths
 
 
 def condition(correlation: Correlation) -> And:

@@ -30,7 +30,7 @@ from twigcast.correlate.default import (
 from twigcast.correlate.encode import condition
 from twigcast.correlate.making import Correlated as Correlated
 from twigcast.correlate.making import Derived as Derived
-from twigcast.correlate.making import MessageId, Results, Sources, id_of, label_of
+from twigcast.correlate.making import MessageId, Results, id_of, label_of, written
 from twigcast.correlate.streams import check_streams
 from twigcast.engine.failures import MAX_TEXT, Failure
 from twigcast.engine.shares import Result
@@ -83,7 +83,7 @@ PublishedRow = tuple[
     int, list[int], dict[int, Result], list[tuple[int, str]], list[Joined] | Outcome, MessageError | None
 ]
 """What came of one of many messages that were published: its row; what ``Engine.finish`` takes; what it completed, as
-mere results if all are within the limits; and why correlations cannot be tried with it."""
+mere results where there is nothing to say of them; and why correlations cannot be tried with it."""
 
 
 class Correlations:
@@ -125,6 +125,8 @@ class Correlations:
         self._next = 0
         self._published: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
+        # the stream of messages that name none, once somebody has asked for it
+        self._only: str | None = None
         self._lock = RLock()
         refuse_if_forked_in_use(self, "_lock")
 
@@ -183,6 +185,7 @@ class Correlations:
                 self._published[correlation.publish] += 1
             for stream in correlation.streams:
                 self._read[stream] += 1
+            self._only = None
 
     def remove(self, id: SubscriptionId) -> None:
         with self._lock:
@@ -196,6 +199,7 @@ class Correlations:
                 self._read[stream] -= 1
                 if not self._read[stream]:
                     del self._read[stream]
+            self._only = None
 
     def asked_of(self, stream: str) -> tuple[int, list[int]]:
         """Return what ``Engine.process`` is to look for in a message on a stream: the version of the blocks and the
@@ -211,26 +215,30 @@ class Correlations:
         correlations read, if they name but one; else it is for those blocks that name none. ``seen`` is what
         ``Engine.process`` found in it, if it has been read."""
         if stream in self._published:
-            hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
-            raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
+            self._refuse(stream)
         with self._lock:
-            results = Results(id, self.limits)
-            derived: list[Derived] = []
-            failures: list[Failure] = []
             taken, found, cuts = self.backend.push(self._stream(stream), False, time, label_of(id, time), xml, seen)
-            pending = deque(results.add(found, cuts, self._ids, self._of))
-            while pending:
-                one = pending.popleft()
-                derived.append(one)
-                try:
-                    label = label_of(one.id, one.time)
-                    _, found, cuts = self.backend.push(one.stream, True, one.time, label, one.xml)
-                except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
-                    failures.append(Failure(one.subscription, published_error(one, error)))
-                    continue
-                pending += results.add(found, cuts, self._ids, self._of)
+            outcome = self._outcome(id, found, cuts, late=not taken)
             self._warn()
-        return Outcome(results.finish(), derived, not taken, failures + results.failures)
+        return outcome
+
+    def _outcome(self, id: MessageId, found: list[Found], cuts: list[Cut], *, late: bool = False) -> Outcome:
+        """Return what comes of a message that completed this; take in what is published of it."""
+        results = Results(id, self.limits)
+        derived: list[Derived] = []
+        failures: list[Failure] = []
+        pending = deque(results.add(found, cuts, self._ids, self._of))
+        while pending:
+            one = pending.popleft()
+            derived.append(one)
+            try:
+                label = label_of(one.id, one.time)
+                _, found, cuts = self.backend.push(one.stream, True, one.time, label, one.xml)
+            except MessageError as error:  # it is a level deeper than what it is made of, and may be beyond a limit
+                failures.append(Failure(one.subscription, published_error(one, error)))
+                continue
+            pending += results.add(found, cuts, self._ids, self._of)
+        return Outcome(results.finish(), derived, late, failures + results.failures)
 
     def publish_all(
         self,
@@ -253,7 +261,6 @@ class Correlations:
             return
         for start in range(0, len(messages), AT_ONCE):
             some = messages[start : start + AT_ONCE]
-            sources = Sources(self.limits)
             with self._lock:
                 streams = [self._stream(stream) for _, _, _, stream in some]
             labels = [label_of(id, time) for _, id, time, _ in some]
@@ -268,9 +275,8 @@ class Correlations:
                         self._warn()
                         break
                     place, taken, found, cuts, refusal = one
-                    results = Results(some[place][1], self.limits, sources)
-                    results.add(found, cuts, self._ids, self._of)
-                yield start + place, refusal or Outcome(results.finish(), [], not taken, results.failures)
+                    outcome = self._outcome(some[place][1], found, cuts, late=not taken)
+                yield start + place, refusal or outcome
 
     def _seen(self, witness: bytes | None) -> Seen | None:
         """Return what another process has seen of a message; None if it has to be read again."""
@@ -281,31 +287,38 @@ class Correlations:
         return None if found is None else Seen(blocks.version, found)
 
     @property
-    def publishes_many(self) -> bool:
-        """Whether ``publish_many`` can take messages: no correlation reads what another publishes."""
-        return isinstance(self.backend, Default) and not self._published
+    def is_in_kernel(self) -> bool:
+        """Whether ``publish_many`` can take messages."""
+        return isinstance(self.backend, Default)
+
+    @property
+    def derives(self) -> bool:
+        """Whether some correlation publishes what it makes; then ``publish_many`` takes one message at a time."""
+        return bool(self._published)
 
     def publish_many(
-        self, xml: list[bytes], stream: str, id: int, clock: Callable[[int], int], selecting: bool
+        self, xml: list[bytes], stream: str, id: MessageId, clock: Callable[[int], int], selecting: bool
     ) -> tuple[int, list[PublishedRow], MessageError | None]:
         """Publish messages in the engine and here, with ids from ``id`` on, and times from what ``clock`` returns for
         their number. Return how many were taken, the rows of which something came, and why the next cannot be read."""
+        if stream in self._published:
+            self._refuse(stream)
         with self._lock:
             assert isinstance(self.backend, Default)
             # with the lock, for what is published later has to be later
             time = clock(len(xml))
-            taken, told, names, error = self.backend.publish(self._stream(stream), xml, time, id, selecting)
-            labels, _, payloads = names
+            first = id if isinstance(id, int) else written(id)
+            taken, told, names, error = self.backend.publish(self._stream(stream), xml, time, first, selecting)
+            labels, payloads = names
             messages = list(map(id_of, labels))
             rows: list[PublishedRow] = []
             for row, numbers, results, exceeded, found, cuts, refusal in told:
-                outcome: list[Joined] | Outcome | None = [] if not found and not cuts else None
-                if found and not cuts:
+                outcome: list[Joined] | Outcome = []
+                if cuts or (found and self._published):
+                    message = id + row if isinstance(id, int) else id
+                    outcome = self._outcome(message, results_of(found, names), cuts)
+                elif found:
                     outcome = self._joined(found, messages, payloads)
-                if outcome is None:
-                    made = Results(id + row, self.limits)
-                    made.add(results_of(found, names), cuts, self._ids, self._of)
-                    outcome = Outcome(made.finish(), [], False, made.failures)
                 refused = None if refusal is None else MessageError.of_kernel(refusal)
                 rows.append((row, numbers, results, exceeded, outcome, refused))
             self._warn()
@@ -313,31 +326,30 @@ class Correlations:
 
     def _joined(
         self, found: Sequence[_kernel.Joined], messages: Sequence[MessageId], payloads: Sequence[bytes]
-    ) -> list[Joined] | None:
-        """Return the results of one message; None if they could be beyond a limit, or have to be rendered."""
-        joined: list[tuple[int, bytes, tuple[MessageId, ...]]] = []
-        size = 0
-        for places, _, numbers, made in found:
-            of = tuple([messages[place] for place in places])
-            for number, payload in zip(numbers, made, strict=True):
-                if payload is None:
-                    return None
-                size += len(payloads[payload])
-                joined.append((number, payloads[payload], of))
-        limits = self.limits
-        if len(joined) > min(limits.max_result_nodes, limits.max_message_results):
-            return None
-        if size > min(limits.max_result_bytes, limits.max_message_result_bytes):
-            return None
+    ) -> list[Joined]:
+        """Return the results of one message. All subscriptions get all of theirs."""
+        joined = [
+            (number, payloads[payload], of)
+            for places, _, numbers, made in found
+            for of in (tuple([messages[place] for place in places]),)
+            for number, payload in zip(numbers, made, strict=True)
+            if payload is not None
+        ]
         joined.sort(key=itemgetter(0))  # stable: the rest of the order is that of the strategy
         return [(self._ids[number], payload, of) for number, payload, of in joined]
+
+    def _refuse(self, stream: str) -> None:
+        hint = f"name the stream otherwise; the published ones are {', '.join(sorted(self._published))}"
+        raise OptionError("derived-stream", f"the stream {stream!r} is what a correlation publishes", hint=hint)
 
     def _stream(self, name: str) -> str:
         """What a message is on that names no stream: the one that correlations read, if they name but one."""
         if name:
             return name
-        named = [one for one in self._read if one and one not in self._published]
-        return named[0] if len(named) == 1 else ""
+        if self._only is None:
+            named = [one for one in self._read if one and one not in self._published]
+            self._only = named[0] if len(named) == 1 else ""
+        return self._only
 
     def _warn(self) -> None:
         forgotten = self.backend.too_much()

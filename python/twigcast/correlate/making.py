@@ -1,8 +1,7 @@
-"""The results of one message while they are made: payloads, counted against the limits and the message's budget.
+"""The results of one message while they are put together, counted against the limits and the message's budget.
 
-A message has one :class:`Results`, for itself and for what is derived of it. Payloads of text and whole elements come
-from the kernel. The others are rendered here: the trees of the joined messages are kept for as long as they are few, in
-a :class:`Sources`.
+A message has one :class:`Results`, for itself and for what is derived of it. The kernel keeps to the limits for each of
+these messages by itself.
 """
 
 from __future__ import annotations
@@ -10,22 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from twigcast.correlate.default import Cut, Found, Kept
-from twigcast.correlate.output import render
-from twigcast.engine.failures import FATAL, Failed, Failure
+from twigcast.correlate.default import Cut, Found
+from twigcast.engine.failures import TOO_COSTLY, Failure
 from twigcast.engine.shares import BUDGET_BYTES, BUDGET_RESULTS, RESULT_BYTES, RESULT_NODES, share
+from twigcast.errors import SubscriptionError
 from twigcast.ir.correlation import Correlation
 from twigcast.limits import Limits
 from twigcast.subscription import SubscriptionId
-from twigcast.transform.nodes import Message
-from twigcast.transform.render import TooLong
 
 MessageId = str | int
-
-# Nodes of trees that are kept for other results with the same messages.
-_NODES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,45 +60,12 @@ class _Share:
     failed: bool = False
 
 
-class Sources:
-    """Trees of joined messages, each made once as long as there is room to keep it, and payloads made of them."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        # with the messages themselves, so that their identities stay theirs
-        self._trees: dict[int, tuple[Kept, Message]] = {}
-        self._nodes = 0
-
-    def payload(self, correlation: Correlation, found: Found, most: int) -> bytes:
-        """Return the payload of a result; raise TooLong if it has more than ``most`` bytes."""
-        if found.payload is not None:
-            return found.payload
-        parts: list[tuple[Message, dict[int, int]]] = [(self.tree(kept), {}) for kept in found.messages]
-        for ref, node in zip(correlation.shown, found.nodes, strict=True):
-            parts[ref.block][1][ref.variable] = node
-        return render(correlation, parts, most)
-
-    def tree(self, kept: Kept) -> Message:
-        """Return the nodes of a message."""
-        known = self._trees.get(id(kept))
-        if known is not None:
-            return known[1]
-        tree = Message(kept.xml, self._limits)
-        if self._nodes > _NODES:
-            self._trees.clear()
-            self._nodes = 0
-        self._trees[id(kept)] = kept, tree
-        self._nodes += len(tree.nodes)
-        return tree
-
-
 class Results:
     """The results of one message, within the limits of each subscription and the message's budget."""
 
-    def __init__(self, message: MessageId, limits: Limits, sources: Sources | None = None) -> None:
+    def __init__(self, message: MessageId, limits: Limits) -> None:
         self._message = message
         self._limits = limits
-        self._sources = sources or Sources(limits)
         self.failures: list[Failure] = []
         """Correlations whose results could not be made; the others were."""
         self._results: list[Correlated] = []
@@ -125,74 +85,58 @@ class Results:
         found.sort(key=lambda one: one.number)  # stable: the rest of the order is that of the strategy
         found.reverse()
         derived: list[Derived] = []
-        same: dict[Any, bytes] = {}
         count: Counter[tuple[int, tuple[bytes, ...]]] = Counter()
         while found:
             one = found.pop()  # so that payloads which nobody gets are freed
-            id = ids.get(one.number)
-            if id is None:  # removed meanwhile
+            id, payload = ids.get(one.number), one.payload
+            if id is None or payload is None or not self._takes(id, len(payload)):  # it may be removed meanwhile
                 continue
             correlation = of[id]
-            payload = self._payload(id, correlation, one, same)
-            if payload is None:
-                continue
-            labels = tuple(kept.label for kept in one.messages)
-            named = [named_by(label) for label in labels]
+            named = [named_by(label) for label in one.messages]
             messages = tuple(name for name, _ in named)
             self._results.append(Correlated(id, messages, payload, one.nodes))
             if correlation.publish is not None:
-                count[one.number, labels] += 1
-                name = derived_id(correlation.publish, messages, count[one.number, labels])
+                count[one.number, one.messages] += 1
+                name = derived_id(correlation.publish, messages, count[one.number, one.messages])
                 derived.append(Derived(name, correlation.publish, max(time for _, time in named), payload, id))
             if self._count > self._slack(self._limits.max_message_results) or self._size > self._slack(
                 self._limits.max_message_result_bytes
             ):
                 self._divide()
-                same.clear()
         for number, reason in cuts:
             id = ids.get(number)
             if id is not None:
-                mine = self._shares.setdefault(id, _Share())
-                mine.reason = mine.reason or reason
+                self._cut(id, reason)
         return derived
 
-    def _payload(
-        self, id: SubscriptionId, correlation: Correlation, one: Found, same: dict[Any, bytes]
-    ) -> bytes | None:
-        """Return the payload of a result; None if the subscription gets no more."""
+    def _cut(self, id: SubscriptionId, reason: str) -> None:
+        """Note why a subscription gets no more."""
+        mine = self._shares.setdefault(id, _Share())
+        if reason != TOO_COSTLY:
+            mine.reason = mine.reason or reason
+        elif not mine.failed:  # one report, however many results it would have had
+            mine.failed = True
+            text = "what is shown took more than max_query_steps or max_query_bytes to find; simplify SELECT"
+            self.failures.append(Failure(id, SubscriptionError(TOO_COSTLY, text)))
+
+    def _takes(self, id: SubscriptionId, size: int) -> bool:
+        """Count a result of so many bytes; return False if the subscription gets no more."""
         mine = self._shares.setdefault(id, _Share())
         if mine.reason is not None:
-            return None
+            return False
         if mine.results >= self._most_results:
             own = self._limits.max_result_nodes
             mine.reason = RESULT_NODES if self._most_results == own else BUDGET_RESULTS
-            return None
+            return False
         own = self._limits.max_result_bytes
-        most = min(own, self._most_bytes) - mine.size
-        try:
-            if one.payload is not None:
-                payload = self._sources.payload(correlation, one, most)
-            else:
-                # those who ask for the same get the same
-                key = (tuple(map(builtin_id, one.messages)), one.nodes, correlation.select, correlation.shown)
-                payload = same.get(key) or same.setdefault(key, self._sources.payload(correlation, one, most))
-            if len(payload) > most:
-                raise TooLong
-        except TooLong:
+        if mine.size + size > min(own, self._most_bytes):
             mine.reason = RESULT_BYTES if own <= self._most_bytes else BUDGET_BYTES
-            return None
-        except FATAL:
-            raise
-        except BaseException as error:
-            if not mine.failed:  # one report, however many results it would have had
-                mine.failed = True
-                self.failures.append(Failure(id, Failed.of(one.number, error, "correlation-failed").error))
-            return None
+            return False
         mine.results += 1
-        mine.size += len(payload)
+        mine.size += size
         self._count += 1
-        self._size += len(payload)
-        return payload
+        self._size += size
+        return True
 
     @staticmethod
     def _slack(budget: int) -> int:
@@ -238,12 +182,14 @@ class Results:
         return self._results + marks
 
 
-builtin_id = id
-
-
 def label_of(id: MessageId, time: int) -> bytes:
-    """Return what is kept with a message: its time, for what is derived of it, and its id, with its type."""
-    return f"{time} {'i' if isinstance(id, int) else 's'}{id}".encode(errors="surrogatepass")
+    """Return what is kept with a message: its time, for what is derived of it, and its id."""
+    return b"%d %b" % (time, written(id))
+
+
+def written(id: MessageId) -> bytes:
+    """Return an id with its type, as labels have it."""
+    return f"{'i' if isinstance(id, int) else 's'}{id}".encode(errors="surrogatepass")
 
 
 def named_by(label: bytes) -> tuple[MessageId, int]:

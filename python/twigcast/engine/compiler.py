@@ -16,8 +16,7 @@ from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import check_dialect, parse
-from twigcast.plan.access import ANYWAY
-from twigcast.plan.linear import ValuePath
+from twigcast.plan.access import ANYWAY, ValuePath
 from twigcast.plan.planner import Plan
 from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.subscription import Subscription, check_query

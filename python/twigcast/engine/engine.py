@@ -29,6 +29,7 @@ from twigcast.engine.compiler import Compiler, TextPath, is_transform_of, parse_
 from twigcast.engine.delta import History
 from twigcast.engine.failures import Failed, FailedRows, Failure, exceeded_rows
 from twigcast.engine.ids import Ids, are_ids
+from twigcast.engine.jobs import Filter, check_jobs, compile_all
 from twigcast.engine.results import NOTHING, Selected
 from twigcast.engine.shares import Result, within_budget
 from twigcast.errors import MessageError, OptionError
@@ -36,8 +37,8 @@ from twigcast.ir.pattern import LinearPath
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.program import encode as encode_query
 from twigcast.limits import ON_INVALID, Limits
+from twigcast.plan.access import ValuePath
 from twigcast.plan.encode import NotEncodable
-from twigcast.plan.linear import ValuePath
 from twigcast.register import Register
 from twigcast.shape import Shapes, Template
 from twigcast.subscription import Subscription, SubscriptionId, is_id, subscriptions_of
@@ -234,9 +235,14 @@ class Engine:
             self._next_id += 1
         return self._next_id
 
-    def add_many(self, subscriptions: Iterable[Subscription], alike: Sequence[Alike] = ()) -> None:
-        """Add all of them or, if one cannot be accepted, none. ``alike``: those of shapes that ``learn`` gave."""
+    def add_many(self, subscriptions: Iterable[Subscription], alike: Sequence[Alike] = (), *, jobs: int = 1) -> None:
+        """Add all of them or, if one cannot be accepted, none. ``alike``: those of shapes that ``learn`` gave.
+
+        With ``jobs`` filters are compiled in so many processes, which pays from tens of thousands of shapes on. The
+        engine is the same with any number of them.
+        """
         subscriptions = subscriptions_of(subscriptions)
+        check_jobs(jobs)
         with self._lock:
             ids = [s.id for s in subscriptions]
             for _, some, _ in alike:
@@ -244,8 +250,14 @@ class Engine:
             self._check_ids(ids)
             register = self._register
             transforms, wanting = [], []
+            elsewhere: Sequence[Filter | None] = ()
+            if jobs > 1 and type(self) is Engine:
+                elsewhere = compile_all(subscriptions, self.namespaces, register.codes.__getitem__, jobs)
             try:
                 for i, s in enumerate(subscriptions):
+                    if elsewhere and (compiled := elsewhere[i]) is not None:
+                        register.queue_encoded(i, *compiled)
+                        continue
                     if is_transform_of(s):
                         transforms.append((i, self._transform(s)))
                         continue
@@ -412,12 +424,10 @@ class Engine:
         witness: _kernel.Witness | None = None
         found: bytes | None = None
         selecting = bool(self._wanting or self._transforming)
-        if streams is not None or text is not None:
+        if selecting or streams is not None or text is not None:
             path = None if text is None else self._text(text)
             processed = self.kernel.process_one(xml, streams or [], selecting, self._limits, path)
             numbers, results, witness, found, exceeded, error = processed
-        elif selecting:
-            numbers, results, exceeded, error = self.kernel.select_one(xml, self._limits)
         else:
             numbers, exceeded, error = self.kernel.match_one(xml, self._limits)
         if error is not None:

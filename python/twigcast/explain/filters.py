@@ -28,9 +28,8 @@ from twigcast.lang.kinds import ambiguity
 from twigcast.lang.printer import to_text, to_xpath
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xpath import parse
-from twigcast.plan.access import ANYWAY
+from twigcast.plan.access import ANYWAY, ValuePath
 from twigcast.plan.encode import NotEncodable
-from twigcast.plan.linear import ValuePath
 from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import slotted
 from twigcast.shape import Template

@@ -48,13 +48,13 @@ def _junction(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predica
     for term in terms:
         if isinstance(term, kind):
             left += term.terms
-        elif not isinstance(term, Bool):
+        elif type(term) is not Bool:
             left.append(term)
         elif term.value == absorbing:
             return term
     if len(left) < 2:
         return left[0] if left else FALSE if absorbing else TRUE
-    denied = [term for term in left if isinstance(term, Not)]
+    denied = [term for term in left if type(term) is Not]
     if denied:
         seen = set(left)
         for term in denied:
@@ -155,7 +155,7 @@ def _narrowed(node: Node) -> Node | None:
     if len(node.filters) != 1 or uses_position(node.filters[0]):
         return node
     only = node.filters[0]
-    for term in only.terms if isinstance(only, And) else (only,):
+    for term in only.terms if type(only) is And else (only,):
         if isinstance(term, NodeIs):
             step = intersect(node.step, term)
             # What is left may be decided by the narrower step in turn.

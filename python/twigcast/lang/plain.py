@@ -137,9 +137,9 @@ def _holds(nodes: list[Node], test: Test | None) -> Predicate:
             tail = (node, *tail)
             continue
         one = conj(*node.filters, _below(tail, test)) if tail or test is not None else node.filters[0]
-        if isinstance(one, Exists):
+        if type(one) is Exists:
             tail, test = (Node(node.step), *one.twig.nodes), None
-        elif isinstance(one, Compare) and isinstance(one.value, StringValue):
+        elif type(one) is Compare and type(one.value) is StringValue:
             tail, test = (Node(node.step), *one.value.twig.nodes), (one.op, one.const)
         else:
             tail, test = (Node(node.step, (one,)),), None

@@ -11,7 +11,7 @@ from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS
 from twigcast.lang.printer import is_any_depth
 from twigcast.literals import literal_of
-from twigcast.plan.codes import Symbols
+from twigcast.plan.encode import Symbols
 
 _NUMBER, _STRING, _AND, _OR, _COMPARE, _ARITHMETIC, _NEGATE, _CALL, _UNION, _DOCUMENT, _CONTEXT, _PATH, _FILTER = range(
     13

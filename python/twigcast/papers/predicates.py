@@ -6,9 +6,8 @@ compares values for the patterns whose paths are all there. The answers are the 
 
 from __future__ import annotations
 
-from twigcast.plan.access import access, guards, needs
-from twigcast.plan.linear import linear
-from twigcast.plan.planner import Condition, Plan, Reach, by_values, exactly
+from twigcast.plan.access import access, exactly, guards, linear, needs
+from twigcast.plan.planner import Condition, Plan, Reach, by_values
 from twigcast.plan.slots import slotted
 
 
@@ -30,12 +29,9 @@ def _by_structure(condition: Condition, *, values: bool) -> Plan:
         return Plan(tuple(paths), None, tuple(constants), *rest)
     needed = needs(program, values=False)
     reach = access(needed)
-    joined, exact = exactly(program, reach)
-    if constants:
+    others, exact = exactly(program, needed, reach)
+    if constants or exact is None:
         exact = None
-    if exact is not None:
-        others = tuple(path for path in joined if path != reach[0])
-    else:
         others = guards(needs(program) if values else needed, reach)
     if values:
         # A bucket has the constants of its ways, and only then the guards of one constant: so a value is a way as well,

@@ -1,8 +1,9 @@
-"""Patterns as the kernel's programs: 32-bit words in prefix order, counts before lists (shapes/program.rs)."""
+"""Patterns and steps as the kernel's programs: 32-bit words in prefix order, counts before lists (program.rs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from twigcast.ir.pattern import (
     And,
@@ -27,6 +28,8 @@ from twigcast.ir.pattern import (
 
 _OPS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 _COUNTED = {"position": 0, "last": 1, "from-end": 2}
+_DESCENDANT = 1 << 31
+_ANY = {"element": 0, "attribute": 1, "text": 2, "comment": 4, "pi": 6, "node": 10}
 
 
 class NotEncodable(Exception):
@@ -34,6 +37,29 @@ class NotEncodable(Exception):
 
 
 Code = Callable[[Step], int]
+
+
+class Symbols(Protocol):
+    def symbol(self, attribute: bool, uri: str | None, local: str | None) -> int | None: ...
+
+
+class StepCodes(dict[Step, int]):
+    def __init__(self, symbols: Symbols) -> None:
+        super().__init__()
+        self.symbols = symbols
+
+    def __missing__(self, step: Step) -> int:
+        code = self[step] = self.symbol(step) | (_DESCENDANT if step.axis == "descendant" else 0)
+        return code
+
+    def symbol(self, step: Step) -> int:
+        if step.ns is None and step.local is None and step.kind in _ANY:
+            return _ANY[step.kind]
+        if step.kind in ("element", "attribute"):
+            symbol = self.symbols.symbol(step.kind == "attribute", step.ns, step.local)
+            if symbol is not None:
+                return symbol
+        raise NotEncodable
 
 
 # Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.
@@ -62,7 +88,7 @@ def _twig(twig: Twig, code: Code, words: list[int]) -> None:
 
 
 def _value(value: Value, code: Code, words: list[int]) -> None:
-    if isinstance(value, StringValue):
+    if type(value) is StringValue:
         words.extend((0, int(value.first), 0))
         _twig(value.twig, code, words)
         return
@@ -81,17 +107,17 @@ def _value(value: Value, code: Code, words: list[int]) -> None:
 
 
 def _predicate(predicate: Predicate, code: Code, words: list[int]) -> None:
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         words.append(5)
         _twig(predicate.twig, code, words)
         return
-    if isinstance(predicate, Compare) and isinstance(predicate.const, Slot):
+    if type(predicate) is Compare and type(predicate.const) is Slot:
         text = isinstance(predicate.const.value, str)
         words.append(7 if text else 8)
         _value(predicate.value, code, words)
         words.extend((int(predicate.op == "=") if text else _OPS[predicate.op], predicate.const.index))
         return
-    if isinstance(predicate, And):
+    if type(predicate) is And:
         words.extend((2, len(predicate.terms)))
         for term in predicate.terms:
             _predicate(term, code, words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from twigcast.ir.pattern import (
     FALSE,
@@ -20,8 +19,7 @@ from twigcast.ir.pattern import (
     Twig,
 )
 from twigcast.ir.visit import Part
-from twigcast.plan.access import ANYWAY, MAX_GUARDS, NOWHERE, access, guards, needs
-from twigcast.plan.linear import ValuePath, conjunction, linear
+from twigcast.plan.access import ANYWAY, NOWHERE, ValuePath, access, exactly, guards, linear, needs
 from twigcast.plan.slots import slotted
 
 
@@ -57,8 +55,7 @@ class Plan(Part):
         return "paths" if self.program is None else "pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Part):
     """What a message has to satisfy, and the parts of the plan that do not depend on how it is reached."""
 
     predicate: Predicate
@@ -74,20 +71,16 @@ Reach = Callable[[Condition], Plan]
 def plan(compiled: Compiled, reach: Reach | None = None) -> Plan:
     """Return the plan of a query. ``reach`` plans its condition; by default, values lead to it."""
     reach = reach or by_values
-    match compiled:
-        case Structural(path):
-            trunk = Twig(tuple(map(Node, path.steps)))
-            return Plan((ValuePath(path.steps),), None, (), selects=(Selection(TRUE, trunk),))
-        case Pattern(condition, selects) if condition == FALSE:
-            return Plan((NOWHERE,), None, (), selects=selects)
-        case Pattern(condition, selects, pick):
-            return reach(Condition(condition, None, selects, pick))
-        case Residual(None):
-            return Plan((ANYWAY,), None, (), compiled)
-        case Residual(necessary):
-            assert necessary is not None
-            return reach(Condition(necessary, compiled))
-    raise TypeError(compiled)
+    if isinstance(compiled, Structural):
+        steps = compiled.path.steps
+        return Plan((ValuePath(steps),), None, (), selects=(Selection(TRUE, Twig(tuple(map(Node, steps)))),))
+    if isinstance(compiled, Pattern):
+        if compiled.condition == FALSE:
+            return Plan((NOWHERE,), None, (), selects=compiled.selects)
+        return reach(Condition(compiled.condition, None, compiled.selects, compiled.pick))
+    if compiled.necessary is None:
+        return Plan((ANYWAY,), None, (), compiled)
+    return reach(Condition(compiled.necessary, compiled))
 
 
 def by_values(condition: Condition) -> Plan:
@@ -97,22 +90,10 @@ def by_values(condition: Condition) -> Plan:
     paths = linear(program)
     if paths is not None:
         return Plan(tuple(paths), None, tuple(constants), *rest)
-    needed = needs(program, values=True)
+    needed = needs(program)
     reach = access(needed)
-    joined, exact = exactly(program, reach)
-    others = guards(needed, reach) if exact is None else tuple(path for path in joined if path != reach[0])
-    return Plan(reach, program, tuple(constants), *rest, others, exact)
-
-
-def exactly(program: Predicate, reach: tuple[ValuePath, ...]) -> tuple[tuple[ValuePath, ...], int | None]:
-    """Return the paths of a conjunction, and how many of its first steps must find one node for these to decide it.
-
-    None instead of a number means that the paths do not decide it.
-    """
-    joined = conjunction(program)
-    if joined and len(joined.paths) - 1 <= MAX_GUARDS and reach[1:] == () and reach[0] in joined.paths:
-        return tuple(joined.paths), joined.centre
-    return (), None
+    others, exact = exactly(program, needed, reach)
+    return Plan(reach, program, tuple(constants), *rest, guards(needed, reach) if exact is None else others, exact)
 
 
 def alternatives(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:

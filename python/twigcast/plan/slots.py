@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from twigcast.ir.pattern import (
     And,
     Compare,
@@ -15,14 +13,13 @@ from twigcast.ir.pattern import (
     Or,
     Predicate,
     Slot,
+    StringValue,
     Twig,
-    Value,
     twig_of,
     with_twig,
 )
 
 Values = list[str | float]
-_V = TypeVar("_V", bound=Value)
 
 
 # Plain functions, for closures that call each other are cycles: one for every new shape, left to the garbage collector.
@@ -48,18 +45,17 @@ def _twig(twig: Twig, values: Values) -> Twig:
     )
 
 
-def _value(value: _V, values: Values) -> _V:
-    return with_twig(value, _twig(twig_of(value), values))
-
-
 def _predicate(predicate: Predicate, values: Values) -> Predicate:
     # the most frequent not by a class pattern, which takes several times as long
-    if isinstance(predicate, Exists):
+    if type(predicate) is Exists:
         within = _twig(predicate.twig, values)
         return predicate if within is predicate.twig else Exists(within)
-    if isinstance(predicate, Compare):
-        return Compare(_value(predicate.value, values), predicate.op, _slot(predicate.const, values))
-    if isinstance(predicate, And):
+    if type(predicate) is Compare:
+        value = predicate.value
+        if type(value) is not StringValue or not value.twig.bare:
+            value = with_twig(value, _twig(twig_of(value), values))
+        return Compare(value, predicate.op, _slot(predicate.const, values))
+    if type(predicate) is And:
         return And(tuple([_predicate(term, values) for term in predicate.terms]))
     match predicate:
         case Or(terms):
@@ -67,5 +63,5 @@ def _predicate(predicate: Predicate, values: Values) -> Predicate:
         case Not(term):
             return Not(_predicate(term, values))
         case Match(function, value, const):
-            return Match(function, _value(value, values), _slot(const, values))
+            return Match(function, with_twig(value, _twig(twig_of(value), values)), _slot(const, values))
     return predicate

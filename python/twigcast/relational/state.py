@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from twigcast import _kernel
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.relational.database import Database, as_table, temporary
 from twigcast.relational.paths import pieces, reverse, steps_of
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twigcast import _kernel
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.relational.paths import steps_of
 from twigcast.relational.state import points_of
 from twigcast.rows import REFUSED, refused_columns

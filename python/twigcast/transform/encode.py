@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from twigcast.ir.transform import (
     Hole,
     Instruction,
     Item,
+    Name,
     OrderKey,
     Path,
     Transform,
@@ -28,12 +29,11 @@ from twigcast.lang import ast
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.program import Program, encode_groups
 from twigcast.lang.xpath import parse
-from twigcast.plan.codes import StepCodes, Symbols
-from twigcast.plan.encode import NotEncodable, encode
+from twigcast.plan.encode import NotEncodable, StepCodes, Symbols, encode
 from twigcast.plan.slots import slotted
-from twigcast.transform.render import Scope, escaped, need, quoted
 
 Piece: TypeAlias = tuple[Any, ...]
+Scope: TypeAlias = Mapping[str, str]
 _FUNCTIONS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "avg": "avg"}
 
 
@@ -101,11 +101,22 @@ def making(transform: Transform, paths: Sequence[Path]) -> bytes:
     That is sort keys, and the template before, in and after the groups (``crates/kernel/src/transform/code.rs``).
     """
     numbers = {path.text: number for number, path in enumerate(paths)}
-    writer = _Writer(transform, numbers)
+
+    def number_of(path: Path) -> int:
+        return numbers[path.text]
+
+    writer = _Writer(number_of, transform.result)
     writer.element(transform.outer, {}, "", nested=False)
     at = writer.pieces.index(_GROUPS)
-    order = [_key(key, numbers) for key in transform.order]
+    order = [_key(key, number_of) for key in transform.order]
     return _packed((order, _markup(writer.pieces[:at]), writer.groups, _markup(writer.pieces[at + 1 :])))
+
+
+def making_of_one(template: Element, number_of: Callable[[Path], int]) -> bytes:
+    """Return the code of a template that has no place for groups, and is filled once."""
+    writer = _Writer(number_of)
+    writer.element(template, {}, "", nested=False)
+    return _packed(([], b"", writer.pieces, b""))
 
 
 _KINDS = ("markup", "copy", "attributes", "item", "sequence", "quoted")
@@ -157,30 +168,30 @@ def _constant(expression: Piece) -> str:
     return (" " if kind == "spaced" else "").join(map(_constant, argument))
 
 
-def _key(key: OrderKey, numbers: dict[str, int]) -> Piece:
-    return (_value(key.value, numbers), key.numeric, key.descending, key.empty_greatest)
+def _key(key: OrderKey, number_of: Callable[[Path], int]) -> Piece:
+    return (_value(key.value, number_of), key.numeric, key.descending, key.empty_greatest)
 
 
-def _value(item: Item, numbers: dict[str, int]) -> Piece:
+def _value(item: Item, number_of: Callable[[Path], int]) -> Piece:
     """The value of an item where one is wanted: of the first node."""
     match item:
         case Constant(value):
             return ("constant", value.encode())
         case Copy(path):
-            return ("first", numbers[path.text])
+            return ("first", number_of(path))
         case Function("concat" | "string" | "number", arguments):
-            return ("concat", [_value(one, numbers) for one in arguments])
+            return ("concat", [_value(one, number_of) for one in arguments])
         case Function(name, (Copy(path),)):
-            return (_FUNCTIONS[name], numbers[path.text])
+            return (_FUNCTIONS[name], number_of(path))
     raise NotEncodable
 
 
 class _Writer:
-    """The template as pieces, in the way that ``render`` writes it."""
+    """A template as pieces: ``result`` is what each group makes, ``number_of`` gives the numbers of paths."""
 
-    def __init__(self, transform: Transform, numbers: dict[str, int]) -> None:
-        self.transform = transform
-        self.numbers = numbers
+    def __init__(self, number_of: Callable[[Path], int], result: Sequence[Item | Element] = ()) -> None:
+        self.number_of = number_of
+        self.result = result
         self.pieces: list[Piece] = []
         self.groups: list[Piece] = []
 
@@ -209,7 +220,7 @@ class _Writer:
         for one in element.attributes:
             self.attribute(one)
         copied = [
-            self.numbers[item.path.text]
+            self.number_of(item.path)
             for part in element.content
             for item in (part.items if isinstance(part, Hole) else ())
             if isinstance(item, Copy) and item.path.kind == "attribute"
@@ -217,6 +228,9 @@ class _Writer:
         if copied:
             names = [(one.name.ns, one.name.local) for one in element.attributes]
             self.pieces.append(("attributes", copied, *(_pairs(p) for p in (wanted.items(), scope.items(), names))))
+        if not element.content:
+            self.markup("/>")
+            return
         self.markup(">")
         for part in element.content:
             self.content(part, {**scope, **fresh}, default)
@@ -229,7 +243,7 @@ class _Writer:
                 self.markup(quoted(part))
             else:
                 values = [
-                    ("joined", self.numbers[item.path.text]) if isinstance(item, Copy) else _value(item, self.numbers)
+                    ("joined", self.number_of(item.path)) if isinstance(item, Copy) else _value(item, self.number_of)
                     for item in part.items
                     if not isinstance(item, Element)
                 ]
@@ -251,7 +265,7 @@ class _Writer:
                 self.sequence(items, scope, default)
             case Groups():
                 around, self.pieces = self.pieces, []
-                self.sequence(self.transform.result, scope, default)
+                self.sequence(self.result, scope, default)
                 self.groups, self.pieces = self.pieces, [*around, _GROUPS]
 
     def sequence(self, items: Sequence[Item | Element], scope: Scope, default: str) -> None:
@@ -261,10 +275,27 @@ class _Writer:
                     self.element(item, scope, default, nested=False)
                 case Copy(path):
                     if path.kind != "attribute":
-                        self.pieces.append(("copy", self.numbers[path.text], bool(scope.get(""))))
+                        self.pieces.append(("copy", self.number_of(path), bool(scope.get(""))))
                 case _:
-                    self.pieces.append(("item", _value(item, self.numbers)))
+                    self.pieces.append(("item", _value(item, self.number_of)))
 
 
 def _pairs(pairs: Any) -> list[tuple[bytes, bytes]]:
     return [(a.encode(), b.encode()) for a, b in pairs]
+
+
+def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:
+    """Add the declaration that a constant name needs."""
+    if name.ns != XML_NAMESPACE and (name.ns or scope.get("", "")):
+        wanted.setdefault(name.prefix, name.ns)
+
+
+def escaped(text: str) -> str:
+    """Return a text as character data."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+
+
+def quoted(text: str) -> str:
+    """Return a text as it stands inside the quotes of an attribute."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return text.replace("\t", "&#9;").replace("\n", "&#10;").replace("\r", "&#13;")

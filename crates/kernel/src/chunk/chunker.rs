@@ -2,10 +2,9 @@
 
 use super::automaton::{Automaton, StateId};
 use super::fragment::{Fragment, Run, Tags};
-use super::tagpaths::{TagPaths, TOP};
-use crate::names::Names;
+use crate::names::{Names, Sym};
+use crate::tagpaths::TagPaths;
 use crate::xml::{Limits, NsId, Sink, Stream, Tag, Text, XmlError};
-use std::collections::HashMap;
 
 pub use super::automaton::Keep;
 
@@ -49,8 +48,6 @@ impl Chunker {
         let chunks = manners.iter().map(|&manner| Chunk { manner, ..Chunk::default() }).collect();
         let sink = Fragments {
             names,
-            uris: HashMap::from([(vec![], 0)]),
-            known: vec![NsId::NONE],
             automaton: Automaton::new(keeps),
             states: vec![],
             quiet: 0,
@@ -61,8 +58,9 @@ impl Chunker {
             written: vec![],
             batch,
             max_fragment,
-            tag_paths: tag_paths.then(TagPaths::default),
-            roots: vec![],
+            tag_paths: tag_paths.then(|| TagPaths::with_most(MOST_TAG_PATHS)),
+            told: 1,
+            has_too_many: false,
             path: vec![],
         };
         Chunker { stream: Stream::new(limits, window, max_total), sink }
@@ -100,22 +98,17 @@ impl Chunker {
     /// The tag paths that are new, as namespace and local names; nothing if there are too many to tell.
     #[allow(clippy::type_complexity)]
     pub fn new_tag_paths(&mut self) -> Option<Vec<Vec<(Vec<u8>, Vec<u8>)>>> {
-        let Some(paths) = &mut self.sink.tag_paths else {
-            return Some(vec![]);
-        };
-        if paths.overflow {
+        let Fragments { names, tag_paths, told, has_too_many, .. } = &mut self.sink;
+        let Some(paths) = tag_paths else { return Some(vec![]) };
+        if *has_too_many {
             return None;
         }
-        let new = paths.take_new();
-        if new.is_empty() {
-            return Some(vec![]);
-        }
-        let mut uris = vec![vec![]; self.sink.known.len()];
-        for (uri, &number) in &self.sink.uris {
-            uris[number as usize].clone_from(uri);
-        }
-        let name = |(ns, local): (u32, Box<[u8]>)| (uris[ns as usize].clone(), local.into_vec());
-        Some(new.into_iter().map(|path| path.into_iter().map(name).collect()).collect())
+        let from = std::mem::replace(told, paths.len() as u32);
+        let name = |sym: &Sym| {
+            let (uri, local) = names.describe(*sym).unwrap_or_default();
+            (uri.to_vec(), local.to_vec())
+        };
+        Some((from..*told).map(|id| paths.tags(id)[1..].iter().map(name).collect()).collect())
     }
 
     /// Nodes of the document so far, itself included.
@@ -172,9 +165,6 @@ impl Chunk {
 
 struct Fragments {
     names: Names,
-    /// Every namespace of the document has a number here; `known` has the number that `names` gives it.
-    uris: HashMap<Vec<u8>, u32>,
-    known: Vec<NsId>,
     automaton: Automaton,
     /// Of the open elements: the state, and whether nothing below can be of interest but as a part of what is copied
     /// anyway. Elements below such a one are not here, only counted in `quiet`.
@@ -188,18 +178,26 @@ struct Fragments {
     written: Vec<(usize, Fragment)>,
     batch: usize,
     max_fragment: usize,
-    tag_paths: Option<TagPaths>,
-    roots: Vec<u32>,
+    tag_paths: Option<TagPaths<()>>,
+    /// How many of them have been told.
+    told: u32,
+    has_too_many: bool,
+    /// The tag paths of the open elements.
     path: Vec<u32>,
 }
 
+/// A document with more tag paths than these is given up on.
+const MOST_TAG_PATHS: usize = 1 << 16;
 /// Namespaces beyond this many are one.
 const MOST_NAMESPACES: usize = 1 << 16;
 
 impl Fragments {
     fn open(&mut self, tag: &Tag<'_>) {
-        let ns = tag.ns.0.min(self.known.len() as u32 - 1);
-        let sym = self.names.symbol(false, self.known[ns as usize], tag.local());
+        let sym = if self.tells_tag_paths() && tag.ns != NsId::OTHER {
+            self.names.symbol_or_intern(false, tag.ns, tag.local())
+        } else {
+            self.names.symbol(false, tag.ns, tag.local())
+        };
         let from = self.states.last().map_or(Automaton::ROOT, |state| state.0);
         let state = self.automaton.step(&self.names, from, sym);
         let depth = self.states.len();
@@ -234,9 +232,15 @@ impl Fragments {
         let still = self.tag_paths.is_none() && state_ref.live.iter().all(rests);
         self.states.push((state, still));
         if let Some(paths) = &mut self.tag_paths {
-            let parent = self.path.last().copied().unwrap_or(TOP);
-            self.path.push(paths.open(parent, ns, tag.local(), &mut self.roots));
+            let parent = self.path.last().copied().unwrap_or(0);
+            let path = paths.child(parent, sym, |()| true, |_, ()| {});
+            self.has_too_many |= path.is_err();
+            self.path.push(path.unwrap_or(0));
         }
+    }
+
+    fn tells_tag_paths(&self) -> bool {
+        self.tag_paths.is_some() && !self.has_too_many
     }
 
     fn close(&mut self, src: &[u8], past: usize) {
@@ -300,16 +304,11 @@ impl Fragments {
 
 impl Sink for Fragments {
     fn namespace(&mut self, uri: &[u8]) -> NsId {
-        if let Some(&number) = self.uris.get(uri) {
-            return NsId(number);
+        if self.tells_tag_paths() && self.names.namespaces() < MOST_NAMESPACES {
+            self.names.intern_namespace(uri)
+        } else {
+            self.names.namespace(uri)
         }
-        if self.known.len() >= MOST_NAMESPACES {
-            return NsId::OTHER;
-        }
-        let number = self.known.len() as u32;
-        self.known.push(self.names.namespace(uri));
-        self.uris.insert(uri.into(), number);
-        NsId(number)
     }
 
     #[inline]

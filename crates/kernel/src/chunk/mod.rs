@@ -10,4 +10,3 @@ pub mod chunker;
 mod cutter;
 mod fragment;
 pub mod pieces;
-mod tagpaths;

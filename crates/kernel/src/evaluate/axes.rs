@@ -7,6 +7,7 @@ use super::expressions::{Axis, Step};
 use super::tree::{Lists, Node, NodeTest, Tree};
 use crate::output::scope::Scopes;
 use crate::shapes::nodes::NodeIx;
+use crate::shapes::program::Test;
 
 /// The nodes along an axis from one node.
 pub(super) struct Cursor<'e> {
@@ -82,6 +83,15 @@ pub(super) struct View<'v, 'a> {
     pub(super) scopes: &'v mut Scopes,
 }
 
+impl View<'_, '_> {
+    /// The part of the list of a test's symbol with the nodes from `at` up to `end`.
+    fn listed(&mut self, test: &NodeTest, at: NodeIx, end: NodeIx) -> Option<(u32, u32)> {
+        let NodeTest::Is(Test::Exactly(symbol)) = test else { return None };
+        let list = self.lists.of(self.tree, *symbol);
+        Some(self.lists.between(list, at, end))
+    }
+}
+
 /// One node in so many of a subtree has the symbol: its list is shorter than a walk.
 const RARE: u32 = 4;
 
@@ -113,13 +123,9 @@ impl<'e> Cursor<'e> {
             _ if is_leaf => Walk::Nothing,
             Axis::Child => children(view, test, n, n + 1, tree.end(n)),
             Axis::Descendant | Axis::DescendantOrSelf | Axis::DeepChild => forward(view, test, n + 1, tree.end(n)),
-            Axis::DeepAttribute => match test {
-                NodeTest::Symbol(symbol) => {
-                    let list = view.lists.of(tree, *symbol);
-                    let (at, end) = view.lists.between(list, n + 1, tree.end(n));
-                    Walk::Listed { at, end }
-                }
-                _ => Walk::Attributes { at: n + 1, end: tree.end(n) },
+            Axis::DeepAttribute => match view.listed(test, n + 1, tree.end(n)) {
+                Some((at, end)) => Walk::Listed { at, end },
+                None => Walk::Attributes { at: n + 1, end: tree.end(n) },
             },
             Axis::Attribute if tree.is_element(n) => {
                 let mut end = n + 1;
@@ -247,34 +253,24 @@ impl<'e> Cursor<'e> {
 
 /// The nodes but attributes from `at` up to `end`.
 fn forward(view: &mut View<'_, '_>, test: &NodeTest, at: NodeIx, end: NodeIx) -> Walk {
-    match test {
-        NodeTest::Symbol(symbol) => {
-            let list = view.lists.of(view.tree, *symbol);
-            let (at, end) = view.lists.between(list, at, end);
-            Walk::Listed { at, end }
-        }
-        _ => Walk::Forward { at, end },
+    match view.listed(test, at, end) {
+        Some((at, end)) => Walk::Listed { at, end },
+        None => Walk::Forward { at, end },
     }
 }
 
 /// The nodes but attributes and ancestors before `start`.
 fn backward(view: &mut View<'_, '_>, test: &NodeTest, start: NodeIx) -> Walk {
-    match test {
-        NodeTest::Symbol(symbol) => {
-            let list = view.lists.of(view.tree, *symbol);
-            let (from, at) = view.lists.between(list, 0, start);
-            Walk::ListedBackward { from, at, start }
-        }
-        _ => Walk::Backward { at: start, start },
+    match view.listed(test, 0, start) {
+        Some((from, at)) => Walk::ListedBackward { from, at, start },
+        None => Walk::Backward { at: start, start },
     }
 }
 
 /// The siblings before a node.
 fn siblings_backward(view: &mut View<'_, '_>, test: &NodeTest, n: NodeIx) -> Walk {
     let parent = view.tree.parent(n);
-    if let NodeTest::Symbol(symbol) = test {
-        let list = view.lists.of(view.tree, *symbol);
-        let (from, at) = view.lists.between(list, parent + 1, n);
+    if let Some((from, at)) = view.listed(test, parent + 1, n) {
         if at - from <= (n - parent) / RARE {
             return Walk::ListedSiblingsBackward { from, at, parent };
         }
@@ -284,7 +280,7 @@ fn siblings_backward(view: &mut View<'_, '_>, test: &NodeTest, n: NodeIx) -> Wal
 
 /// The children of a node from `at`, which is a child or past the last, up to `end`.
 fn children(view: &mut View<'_, '_>, test: &NodeTest, parent: NodeIx, at: NodeIx, end: NodeIx) -> Walk {
-    if let NodeTest::Symbol(symbol) = test {
+    if let NodeTest::Is(Test::Exactly(symbol)) = test {
         let list = view.lists.of(view.tree, *symbol);
         if list.0 == list.1 {
             return Walk::Nothing;

@@ -5,10 +5,11 @@ use super::cache::Want;
 use super::expressions::{ExprId, Function, Type};
 use super::run::{Context, Evaluation};
 use super::steps::sort;
-use super::strings::{is_language, length, normalize_space, round, substring, translate, words};
+use super::strings::{is_language, round, substring, translate};
 use super::text::Text;
 use super::tree::Node;
 use crate::values::number::number as parse_number;
+use crate::values::strings::{length, normalize_space, words};
 use memchr::memmem;
 
 /// Bytes that a translated or normalised byte counts for: it takes so much longer than one that is copied.

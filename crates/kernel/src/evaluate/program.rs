@@ -12,8 +12,8 @@
 
 use super::expressions::{Arithmetic, Axis, Expr, ExprId, Expressions, Function, Info, Step, Type};
 use super::tree::NodeTest;
-use crate::names::{is_attribute, Names, ANY, ANY_ATTRIBUTE, NODE};
-use crate::shapes::program::Op;
+use crate::names::{Names, NODE};
+use crate::shapes::program::{Op, Test};
 use hashbrown::HashMap;
 
 /// Nesting that an evaluation can take on any stack.
@@ -232,13 +232,9 @@ impl Decoder<'_> {
         let test = match self.word()? {
             0 => {
                 let symbol = self.word()?;
-                match symbol {
-                    ANY => NodeTest::Element,
-                    ANY_ATTRIBUTE => NodeTest::Attribute,
-                    NODE => NodeTest::Any,
-                    _ if !self.names.is_test(symbol) => return Err("a test for an unknown symbol"),
-                    _ if self.names.is_wildcard(symbol) => NodeTest::Wildcard(symbol),
-                    _ => NodeTest::Symbol(symbol),
+                match Test::new(self.names, symbol).ok_or("a test for an unknown symbol")? {
+                    Test::Node => NodeTest::Any,
+                    test => NodeTest::Is(test),
                 }
             }
             1 => NodeTest::Target(self.string()?),
@@ -250,11 +246,8 @@ impl Decoder<'_> {
         let fits = match &test {
             NodeTest::Any | NodeTest::Nothing => true,
             NodeTest::Prefix(_) => axis == Axis::Namespace,
-            NodeTest::Attribute => of_attributes,
-            NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => {
-                axis != Axis::Namespace && is_attribute(*symbol) == of_attributes
-            }
-            NodeTest::Element | NodeTest::Target(_) => axis != Axis::Namespace && !of_attributes,
+            NodeTest::Is(test) => axis != Axis::Namespace && test.is_attribute() == of_attributes,
+            NodeTest::Target(_) => axis != Axis::Namespace && !of_attributes,
         };
         fits.then_some(test).ok_or("a test that does not belong to its axis")
     }
@@ -327,9 +320,7 @@ pub(super) fn encode<'a>(all: &'a Expressions, id: ExprId, strings: &mut Strings
                 words.push(place(&AXES, step.axis));
                 match &step.test {
                     NodeTest::Any => words.extend([0, NODE]),
-                    NodeTest::Element => words.extend([0, ANY]),
-                    NodeTest::Attribute => words.extend([0, ANY_ATTRIBUTE]),
-                    NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => words.extend([0, *symbol]),
+                    NodeTest::Is(test) => words.extend([0, test.symbol()]),
                     NodeTest::Target(target) => words.extend([1, strings.place(target)]),
                     NodeTest::Prefix(prefix) => words.extend([2, strings.place(prefix)]),
                     NodeTest::Nothing => words.push(3),

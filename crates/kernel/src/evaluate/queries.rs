@@ -6,7 +6,7 @@ use super::expressions::{Axis, Expr, ExprId, Expressions, Type};
 use super::program::{decode, encode, Strings};
 use super::run::{Context, Evaluation, State};
 use super::tree::{Node, NodeTest, Tree};
-use crate::names::{Names, Sym, ANY, ANY_ATTRIBUTE};
+use crate::names::{Names, Sym};
 use crate::paths::Step;
 use crate::shapes::nodes::NodeIx;
 
@@ -63,6 +63,11 @@ impl Queries {
         self.count == 0
     }
 
+    /// How many queries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
     /// Returns the query of a subscription.
     #[inline]
     pub fn of(&self, number: u32) -> Option<QueryId> {
@@ -83,8 +88,8 @@ impl Queries {
     /// Calls `each` with the symbols that queries test for.
     pub(crate) fn symbols(&self, mut each: impl FnMut(Sym)) {
         for test in self.all.tests() {
-            if let NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) = test {
-                each(*symbol);
+            if let NodeTest::Is(test) = test {
+                each(test.symbol());
             }
         }
     }
@@ -147,6 +152,21 @@ impl Queries {
         Ok((!nodes.is_empty(), nodes.iter().copied().filter_map(Node::number).collect()))
     }
 
+    /// Returns the nodes that a query selects from a node, in document order, but for namespace nodes.
+    pub(crate) fn select_from(
+        &self,
+        query: QueryId,
+        node: NodeIx,
+        tree: Tree<'_>,
+        budget: Budget,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<NodeIx>, Exceeded> {
+        scratch.0.begin(&tree);
+        let context = Context { node: Node::new(node), ..Context::DOCUMENT };
+        let nodes = self.run(tree, budget, scratch).nodes(query.0, context, Want::All)?;
+        Ok(nodes.iter().copied().filter_map(Node::number).collect())
+    }
+
     /// The binding and the returns of a transform; empty for any other query.
     fn parts(&self, query: QueryId) -> &[ExprId] {
         match self.all.get(query.0) {
@@ -206,9 +226,7 @@ impl Queries {
                 _ => return None,
             };
             match step.test {
-                NodeTest::Symbol(symbol) | NodeTest::Wildcard(symbol) => path.push(Step::new(deep, symbol)),
-                NodeTest::Element => path.push(Step::new(deep, ANY)),
-                NodeTest::Attribute => path.push(Step::new(deep, ANY_ATTRIBUTE)),
+                NodeTest::Is(test) => path.push(Step::new(deep, test.symbol())),
                 _ => path.clear(), // what is before it will do
             }
         }

@@ -6,6 +6,7 @@ use super::cache::Want;
 use super::expressions::{Axis, Expr, ExprId, Step, Type};
 use super::run::{Context, Evaluation};
 use super::tree::{Node, NodeTest};
+use crate::shapes::program::Test;
 use hashbrown::HashSet;
 
 /// From so many nodes on, children of one name are taken from the list of that name in one go.
@@ -64,17 +65,12 @@ impl<'a> Evaluation<'a, '_> {
                 return first.map_or(Ok(()), |node| self.gather_from(step, *node, is_first, out));
             }
             (Axis::Preceding, [.., last]) => return self.gather_from(step, *last, is_first, out),
-            (Axis::PrecedingSibling, _) => {
+            (Axis::PrecedingSibling | Axis::FollowingSibling, _) => {
+                // of siblings, the last has all those before, and the first all those after
                 let mut parents = HashSet::new();
-                for &node in inputs.iter().rev() {
-                    if !self.is_leaf(node) && node != Node::DOCUMENT && parents.insert(self.tree.parent(node.index())) {
-                        self.gather_from(step, node, is_first, out)?;
-                    }
-                }
-            }
-            (Axis::FollowingSibling, _) => {
-                let mut parents = HashSet::new();
-                for &node in inputs {
+                for at in 0..inputs.len() {
+                    let is_before = step.axis == Axis::PrecedingSibling;
+                    let node = inputs[if is_before { inputs.len() - 1 - at } else { at }];
                     if !self.is_leaf(node) && node != Node::DOCUMENT && parents.insert(self.tree.parent(node.index())) {
                         self.gather_from(step, node, is_first, out)?;
                     }
@@ -131,7 +127,7 @@ impl<'a> Evaluation<'a, '_> {
         is_first: bool,
         out: &mut Vec<Node>,
     ) -> Result<bool, Exceeded> {
-        let NodeTest::Symbol(symbol) = step.test else { return Ok(false) };
+        let NodeTest::Is(Test::Exactly(symbol)) = step.test else { return Ok(false) };
         let end = inputs.iter().map(|node| self.tree.end(node.index())).max().unwrap_or(0);
         let list = self.state.lists.of(&self.tree, symbol);
         let (from, to) = self.state.lists.between(list, inputs[0].index(), end);

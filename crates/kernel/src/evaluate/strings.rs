@@ -1,5 +1,6 @@
 //! The functions of XPath 1.0 on strings and numbers (sections 4.2 and 4.4), without a message.
 
+use crate::values::strings::is_start;
 use hashbrown::HashMap;
 use std::ops::Range;
 
@@ -25,15 +26,6 @@ pub(super) fn round(x: f64) -> f64 {
     } else {
         rounded
     }
-}
-
-fn is_start(byte: u8) -> bool {
-    byte & 0xc0 != 0x80
-}
-
-/// Returns the number of characters.
-pub(super) fn length(text: &[u8]) -> usize {
-    text.iter().filter(|&&byte| is_start(byte)).count()
 }
 
 /// Returns the place of `substring(text, from, count)`: the characters at positions `p` with
@@ -81,27 +73,6 @@ pub(super) fn translate(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 /// Strings of messages and queries are UTF-8.
 fn lossless(text: &[u8]) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
-}
-
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
-/// Returns the words of a string.
-pub(super) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|&byte| is_space(byte)).filter(|word| !word.is_empty())
-}
-
-/// Returns the words with single spaces between them.
-pub(super) fn normalize_space(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for word in words(text) {
-        if !out.is_empty() {
-            out.push(b' ');
-        }
-        out.extend_from_slice(word);
-    }
-    out
 }
 
 /// Whether a language, the value of `xml:lang`, is the one asked for or a sublanguage of it.
@@ -184,13 +155,6 @@ mod tests {
         ] {
             assert_eq!(translate(text.as_bytes(), from.as_bytes(), to.as_bytes()), want.as_bytes(), "{text}");
         }
-    }
-
-    #[test]
-    fn spaces_are_normalised() {
-        assert_eq!(normalize_space(b" \t a  b\r\nc "), b"a b c");
-        assert_eq!(normalize_space("\u{a0} x".as_bytes()), "\u{a0} x".as_bytes());
-        assert_eq!(length("aé€𐌰".as_bytes()), 4);
     }
 
     #[test]

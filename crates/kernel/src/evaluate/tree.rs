@@ -4,9 +4,10 @@
 //! identity is the element and its number among the namespaces in scope there.
 
 use super::text::Text;
-use crate::names::{is_attribute, is_element, Names, Sym, INSTRUCTION, NO_SYM};
+use crate::names::{is_attribute, is_element, Names, Sym, INSTRUCTION};
 use crate::output::scope::{name_end, Declaration, Scopes};
 use crate::shapes::nodes::{NodeIx, Nodes};
+use crate::shapes::program::Test;
 use hashbrown::{HashMap, HashSet};
 
 /// A node of the message; nodes compare in document order.
@@ -50,12 +51,8 @@ pub(super) enum NodeTest {
     Any,
     /// A test that no node on the axis passes.
     Nothing,
-    /// A name, or text, a comment or a processing instruction.
-    Symbol(Sym),
-    Element,
-    Attribute,
-    /// Any name that satisfies this symbol, `ns:*` or `*:local`.
-    Wildcard(Sym),
+    /// A test of patterns.
+    Is(Test),
     /// A processing instruction with this target.
     Target(Box<[u8]>),
     /// A namespace node with this prefix.
@@ -116,11 +113,8 @@ impl<'a> Tree<'a> {
         }
         let symbol = self.symbol(node.index());
         match test {
-            NodeTest::Symbol(test) => symbol == *test,
+            NodeTest::Is(test) => test.passes(self.names, symbol),
             NodeTest::Any => true,
-            NodeTest::Element => is_element(symbol),
-            NodeTest::Attribute => is_attribute(symbol) && symbol != NO_SYM,
-            NodeTest::Wildcard(test) => symbol == *test || symbol != NO_SYM && self.names.also(symbol).contains(test),
             NodeTest::Target(target) => symbol == INSTRUCTION && *self.name(node.index()) == **target,
             NodeTest::Nothing | NodeTest::Prefix(_) => false,
         }
@@ -291,11 +285,7 @@ impl Lists {
 
     fn make(&mut self, tree: &Tree<'_>, symbol: Sym) -> (u32, u32) {
         let start = self.nodes.len() as u32;
-        let mut n = tree.nodes.first_of(symbol);
-        while n != NodeIx::MAX {
-            self.nodes.push(n);
-            n = tree.nodes.next_of(n);
-        }
+        self.nodes.extend(tree.nodes.of(symbol));
         let end = self.nodes.len() as u32;
         if let Some(known) = self.known.get_mut(symbol as usize) {
             *known = (self.message, start, end);

@@ -2,16 +2,16 @@
 
 use super::chain::Chain;
 use super::index::{Entry, Index, Reach};
-use super::payload::{self, Piece, Recipes};
+use super::payload::{Maker, Template, Templates};
 use super::probe::Probe;
-use super::query::{Body, Form, Query, Shape, Subscriber, Tie};
+use super::query::{Body, Query, Shape, Subscriber, Tie};
 use super::results::{Found, Gathered, Results};
 use super::state::{keys_of, Doc, State};
 use super::witness::{Cell, Witness};
 use super::{BlockIx, QueryIx, Slot, Time, NO_VALUE};
 use crate::output::share::Cut;
 use crate::shapes::program::Op;
-use crate::transform::Elements;
+use crate::vocabulary::Vocabulary;
 use crate::xml::Limits;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -84,8 +84,8 @@ pub struct Correlator {
     newest: Option<Time>,
     /// By span (the greatest time between messages of one result) the number of queries that have it.
     spans: BTreeMap<Time, u32>,
-    recipes: Recipes,
-    elements: Elements,
+    templates: Templates,
+    maker: Maker,
 }
 
 impl Correlator {
@@ -97,24 +97,30 @@ impl Correlator {
         self.ids.len()
     }
 
+    /// The names that the paths of templates have.
+    pub fn vocabulary_mut(&mut self) -> &mut Vocabulary {
+        &mut self.templates.vocabulary
+    }
+
     /// Subscribes to a query of blocks, whose numbers none had before that were others; those that differ in the last
-    /// window alone are one. The payloads of its results are made of `pieces`, if there are any.
+    /// window alone are one. The payloads of its results are made by `template`.
     pub fn subscribe(
         &mut self,
         number: u32,
         (shape, blocks): (&Arc<Shape>, &[BlockIx]),
         window: Time,
-        pieces: Option<&[Piece]>,
+        template: &Template,
     ) -> Result<(), &'static str> {
         if blocks.len() != shape.form.blocks.len() {
             return Err("a shape of another number of blocks");
         }
-        if !pieces.unwrap_or_default().iter().all(|piece| fits(piece, &shape.form)) {
-            return Err("a piece of what the query does not show");
+        if !template.fits(&shape.form) {
+            return Err("a template of what the query does not show");
         }
         if self.of_subscriber.contains_key(&number) {
             return Err("a subscriber that is there already");
         }
+        self.templates.add(number, template)?;
         let body = Body { shape: shape.clone(), blocks: blocks.into() };
         let id = match self.ids.get(&body) {
             Some(&id) => id,
@@ -126,9 +132,6 @@ impl Correlator {
         query.subscribe(Subscriber { window, since, number });
         *self.spans.entry(query.span()).or_default() += 1;
         self.of_subscriber.insert(number, id);
-        if let Some(pieces) = pieces {
-            self.recipes.add(number, pieces);
-        }
         self.widen(id);
         Ok(())
     }
@@ -185,7 +188,7 @@ impl Correlator {
     /// The blocks that no query has any more; or none if there is no such subscriber.
     pub fn unsubscribe(&mut self, number: u32) -> Option<Vec<BlockIx>> {
         let id = self.of_subscriber.remove(&number)?;
-        self.recipes.remove(number);
+        self.templates.remove(number);
         let query = self.queries[id as usize].as_mut()?;
         forget(&mut self.spans, query);
         query.subscribers.retain(|s| s.number != number);
@@ -253,12 +256,14 @@ impl Correlator {
             for one in &found {
                 out.push(one, one.slots.iter().map(|&s| self.state.get(s)));
             }
+            if !found.is_empty() {
+                let (from, made) = ((&self.state, &self.templates), &mut out.payloads);
+                self.maker.make((&found, slot), from, limits, made, &mut out.cuts);
+            }
             out.cuts.extend(cuts);
-            let made = &mut out.payloads;
-            payload::make(&found, (&self.state, &self.recipes), limits, &mut self.elements, made);
             self.keep(slot);
         }
-        self.advance(input.time);
+        self.reach(input.time);
         true
     }
 
@@ -297,19 +302,9 @@ impl Correlator {
         }
     }
 
-    /// Time has come this far: nothing older than the watermark is taken from now on.
-    pub fn reach(&mut self, newest: Time) {
-        self.advance(newest);
-    }
-
     /// The number of the next message, and the time of the newest one.
     pub fn position(&self) -> (u64, Option<Time>) {
         (self.arrived, self.newest)
-    }
-
-    /// Forgets what is older than a time.
-    pub fn expire(&mut self, before: Time) {
-        self.counts.expired += self.state.expire(before) as u64;
     }
 
     /// Takes a message in without asking what it completes: for a state that is restored.
@@ -317,7 +312,7 @@ impl Correlator {
         if let Some(slot) = self.store(input, witness) {
             self.keep(slot);
         }
-        self.advance(input.time);
+        self.reach(input.time);
     }
 
     /// Stores a message, not yet to be found, if it matches a block.
@@ -364,7 +359,8 @@ impl Correlator {
         }
     }
 
-    fn advance(&mut self, time: Time) {
+    /// Time has come this far: nothing older than the watermark is taken from now on.
+    pub fn reach(&mut self, time: Time) {
         self.newest = Some(self.newest.map_or(time, |t| t.max(time)));
         let horizon = self.watermark().saturating_sub(self.span());
         self.counts.expired += self.state.expire(horizon) as u64;
@@ -442,13 +438,5 @@ fn forget(spans: &mut BTreeMap<Time, u32>, query: &Query) {
         if *count == 0 {
             spans.remove(&query.span());
         }
-    }
-}
-
-/// Does a piece name a variable that the query shows?
-fn fits(piece: &Piece, form: &Form) -> bool {
-    match *piece {
-        Piece::Text(_) => true,
-        Piece::Element { block, shown } => form.shown.get(shown as usize).is_some_and(|p| p.block == block),
     }
 }

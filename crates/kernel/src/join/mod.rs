@@ -31,7 +31,7 @@ pub(crate) mod values;
 pub(crate) mod witness;
 
 pub use engine::{Correlator, Input, Settings};
-pub use payload::{Payloads, Piece};
+pub use payload::{Path, Payloads, Template};
 pub use query::{Comparison, Form, Place, Shape, Tie};
 pub use results::Results;
 pub use witness::{BlockShape, Blocks, Variable, Witness};

@@ -14,8 +14,8 @@ const MOST_AVOIDED: usize = 16;
 /// From so many lists on it may be quicker to look for those of a few sets than to look at each.
 const MANY: usize = 16;
 
-/// A value of the new message that stored ones have in a column, and how many these are, or if there are many lists, how
-/// many lists.
+/// A value of the new message that stored ones have in a column, and how many these are at any time, or if there are many
+/// lists, how many lists.
 struct Way {
     pair: PairIx,
     value: ValueIx,
@@ -31,7 +31,7 @@ pub struct Probe {
     met: Vec<(Slot, PairIx)>,
     pairs: Vec<PairIx>,
     /// What was found.
-    pub hits: Vec<(Entry, Slot)>,
+    pub(crate) hits: Vec<(Entry, Slot)>,
 }
 
 /// Room for what is found that is kept from one message to the next.
@@ -151,14 +151,11 @@ impl Probe {
             for lists in state.values.lists(value).chunk_by(|a, b| a.column == b.column) {
                 let other = lists[0].column;
                 let Some(pair) = index.find(other, column) else { continue };
-                let (from, to) = index.reach(pair).around(doc.time);
                 let count = match lists.len() {
                     many @ LONG.. => many,
-                    _ => lists.iter().map(|l| l.postings.between(from, to).len()).sum(),
+                    _ => lists.iter().map(|l| l.postings.len()).sum(),
                 };
-                if count > 0 {
-                    self.ways.push(Way { pair, value, column: other, count });
-                }
+                self.ways.push(Way { pair, value, column: other, count });
             }
         }
     }

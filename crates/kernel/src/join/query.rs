@@ -83,9 +83,9 @@ pub struct Form {
 pub struct Shape {
     pub form: Form,
     /// Every part that a new message can play.
-    pub roles: Box<[Role]>,
+    pub(crate) roles: Box<[Role]>,
     /// What [`super::solve`] does, in its order.
-    pub plan: Plan,
+    pub(crate) plan: Plan,
     hash: u64,
 }
 
@@ -103,16 +103,16 @@ impl Shape {
         Ok(Shape { roles: form.roles().into(), plan: Plan::new(&form), form, hash })
     }
 
-    pub fn variable(&self, place: Place) -> Variable {
+    pub(crate) fn variable(&self, place: Place) -> Variable {
         self.form.variable(place)
     }
 }
 
 /// What a query asks, but for the window of its last tie.
 #[derive(Clone)]
-pub struct Body {
-    pub shape: Arc<Shape>,
-    pub blocks: Box<[BlockIx]>,
+pub(crate) struct Body {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) blocks: Box<[BlockIx]>,
 }
 
 impl Hash for Body {
@@ -138,14 +138,14 @@ pub struct Subscriber {
     pub number: u32,
 }
 
-pub struct Query {
-    pub body: Body,
+pub(crate) struct Query {
+    pub(crate) body: Body,
     /// The widest window first.
-    pub subscribers: Vec<Subscriber>,
+    pub(crate) subscribers: Vec<Subscriber>,
 }
 
 impl Query {
-    pub fn form(&self) -> &Form {
+    pub(crate) fn form(&self) -> &Form {
         &self.body.shape.form
     }
 

@@ -9,15 +9,12 @@ use crate::shapes::nodes::NodeIx;
 use crate::xml::Limits;
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Results as columns; lists end where the next one begins.
 #[derive(Default)]
 pub struct Results {
-    pub queries: Vec<QueryIx>,
-    /// The messages' labels and texts, once each, in the order in which results first name them.
+    /// The messages' labels, once each, in the order in which results first name them.
     pub labels: Vec<Box<[u8]>>,
-    pub texts: Vec<Arc<[u8]>>,
     /// Per result the places of its messages in the above, block by block.
     pub messages: Vec<u32>,
     pub message_ends: Vec<u32>,
@@ -33,19 +30,17 @@ pub struct Results {
 
 impl Results {
     pub fn len(&self) -> usize {
-        self.queries.len()
+        self.subscriber_ends.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
+        self.subscriber_ends.is_empty()
     }
 
     pub(super) fn push<'a>(&mut self, found: &Found, docs: impl Iterator<Item = &'a Doc>) {
-        self.queries.push(found.query);
         for doc in docs {
             let place = *self.places.entry(doc.number).or_insert_with(|| {
                 self.labels.push(doc.label.clone());
-                self.texts.push(doc.xml.clone());
                 self.labels.len() as u32 - 1
             });
             self.messages.push(place);

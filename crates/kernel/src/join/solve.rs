@@ -70,7 +70,13 @@ impl Plan {
 
     /// Calls `emit` with the shown nodes of each result, until it says that no more are wanted. False if there was too
     /// much to try.
-    pub fn solve(&self, blocks: &[BlockIx], docs: &[&Doc], values: &Values, emit: impl FnMut(&[NodeIx]) -> bool) -> bool {
+    pub fn solve(
+        &self,
+        blocks: &[BlockIx],
+        docs: &[&Doc],
+        values: &Values,
+        emit: impl FnMut(&[NodeIx]) -> bool,
+    ) -> bool {
         let free: Vec<bool> = (0..docs.len()).map(|b| self.needs_bindings(b as u32, docs[b])).collect();
         let bound = vec![(0, 0); self.steps.len()];
         let tuple = vec![0; self.shown.len()];

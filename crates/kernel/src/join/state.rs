@@ -18,7 +18,7 @@ pub struct Doc {
     /// Which streams it came by, as the caller numbers that.
     pub route: u32,
     pub label: Box<[u8]>,
-    pub xml: Arc<[u8]>,
+    pub xml: Box<[u8]>,
     /// The blocks that it matches, ascending.
     pub blocks: Arc<[BlockIx]>,
     /// The number of that set in the state.

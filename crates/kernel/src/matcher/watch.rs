@@ -135,7 +135,7 @@ impl Watch {
                 Number::Paths(first) => first,
                 Number::Bucket(bucket) => engine.store.bucket(bucket).path,
                 Number::Free | Number::Transform | Number::Row { .. } => continue,
-                Number::Guard { .. } | Number::Gate { .. } => continue,
+                Number::Guard { .. } | Number::Gate(_) => continue,
             };
             for path in engine.paths_from(item, first) {
                 let steps = engine.index.steps(path);

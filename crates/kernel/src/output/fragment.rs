@@ -53,13 +53,7 @@ impl Fragments {
     /// Returns what the fragment of a node takes at most, without rendering it.
     pub fn size_bound(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx) -> usize {
         if n == 0 {
-            let mut size = 0;
-            let mut child = 1;
-            while (child as usize) < nodes.len() {
-                size += self.size_bound(src, nodes, child);
-                child = nodes.recs[child as usize].end;
-            }
-            return size;
+            return nodes.children(0).map(|child| self.size_bound(src, nodes, child)).sum();
         }
         let sym = nodes.recs[n as usize].sym;
         if sym == TEXT || is_attribute(sym) {
@@ -97,11 +91,8 @@ impl Renderer {
     fn render(&mut self, src: &[u8], nodes: &Nodes, n: NodeIx, under: Under, out: &mut Vec<u8>) {
         match nodes.recs[n as usize].sym {
             _ if n == 0 => {
-                let mut child = 1;
-                while (child as usize) < nodes.len() {
-                    self.render(src, nodes, child, under, out); // an element, comment or PI: no deeper than this
-                    child = nodes.recs[child as usize].end;
-                }
+                // an element, comment or PI: no deeper than this
+                nodes.children(0).for_each(|child| self.render(src, nodes, child, under, out));
             }
             sym if sym == TEXT || is_attribute(sym) => escape(nodes.value(src, n, &mut self.value), out),
             COMMENT | INSTRUCTION => {

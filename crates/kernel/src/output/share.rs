@@ -14,6 +14,8 @@ pub enum Cut {
     BudgetBytes,
     /// Not all combinations of joined messages could be tried.
     Work,
+    /// What is shown of a result takes more steps or bytes to find than a query may.
+    Costly,
 }
 
 impl Cut {
@@ -25,6 +27,7 @@ impl Cut {
             Cut::BudgetResults => "budget-results",
             Cut::BudgetBytes => "budget-bytes",
             Cut::Work => "too-much-to-correlate",
+            Cut::Costly => "query-too-costly",
         }
     }
 }

@@ -96,7 +96,7 @@ impl Star {
 
     /// A comparison of what `nodes`, whatever their filters, and its own path lead to. False if it is not climbed.
     fn value(&mut self, dag: &mut Dag, nodes: &[Node], pred: &Pred, row: Row<'_>) -> bool {
-        let (Pred::Text { value, .. } | Pred::Number { value, .. }) = pred else { return false };
+        let Pred::Compare { value, .. } = pred else { return false };
         let Value::Str { twig, first: false, normalize: false } = value else { return false };
         let Some(Check { question, .. }) = check(pred, row) else { return false };
         if twig.nodes.iter().any(|n| !n.filters.is_empty()) {
@@ -208,13 +208,7 @@ impl Climber {
         let passes = |n: NodeIx| test.is_none_or(|t| t.passes(message.names, nodes.recs[n as usize].sym));
         self.from.clear();
         if how == CONSTANT {
-            let mut n = nodes.first_with(low);
-            while n != NodeIx::MAX {
-                if passes(n) {
-                    self.from.push(n);
-                }
-                n = nodes.next_with(n);
-            }
+            self.from.extend(nodes.with(low).filter(|&n| passes(n)));
             let check = Check { question: Question::Is(low), normalize: false };
             let unread = nodes.unread(test.unwrap_or(Test::Node)).iter().copied();
             self.from.extend(unread.filter(|&n| passes(n) && sets.values.pass(message, n, check)));

@@ -6,7 +6,7 @@
 //! beginnings in common) and what hangs below that node backwards, from the values up: `/a//b[c = 5]/d` is the question
 //! whether the nodes at `/a//b`, the parents of a `c` that is 5 and the parents of a `d` have a node in common.
 
-use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};
+use super::program::{Ask, Counted, Node, Op, Pred, Test, Twig, Value};
 use super::search::{position_holds, Row};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::hash::BuildHasher;
@@ -188,10 +188,7 @@ impl Dag {
             Pred::Exists(twig) => self.finds(twig, None, row),
             Pred::Position { of, op, n } if position_holds(*of, *op, *n, (1, 1)) => EVERYTHING,
             Pred::Position { .. } => NOTHING,
-            Pred::Text { value, .. }
-            | Pred::Number { value, .. }
-            | Pred::Contains { value, .. }
-            | Pred::StartsWith { value, .. } => match (value, check(pred, row)) {
+            Pred::Compare { value, .. } => match (value, check(pred, row)) {
                 (Value::Str { twig, first: false, .. } | Value::Length { twig, first: false, .. }, Some(check))
                     if !twig.nodes.is_empty() =>
                 {
@@ -286,15 +283,12 @@ impl Dag {
             Pred::Exists(twig) => self.leading_to(&twig.nodes, None, row),
             Pred::NodeIs(test) => self.add(Expr::Test(*test)),
             Pred::Position { of, op, n } => self.add(Expr::Position { of: *of, op: *op, n: *n as u32 }),
-            Pred::Number { value: Value::Count(twig), op, slot } => {
+            Pred::Compare { value: Value::Count(twig), ask: Ask::Number(op), slot } => {
                 let question = Question::Number(*op, row[*slot as usize]);
                 let (steps, check) = (self.steps(twig, row), self.add_check(Check { question, normalize: false }));
                 self.add(Expr::Count { of, steps, check })
             }
-            Pred::Text { value, .. }
-            | Pred::Number { value, .. }
-            | Pred::Contains { value, .. }
-            | Pred::StartsWith { value, .. } => {
+            Pred::Compare { value, .. } => {
                 let (Value::Str { twig, first, .. } | Value::Length { twig, first, .. }) = value else {
                     return NOTHING;
                 };
@@ -393,32 +387,31 @@ impl Dag {
         }
     }
 
-    fn and(&mut self, mut parts: Vec<ExprId>) -> ExprId {
-        parts.sort_unstable();
-        parts.dedup();
-        parts.retain(|&p| p != EVERYTHING);
-        match parts[..] {
-            [] => EVERYTHING,
-            [NOTHING, ..] => NOTHING,
-            [one] => one,
-            _ => {
-                let list = self.intern(&parts);
-                self.add(Expr::And(list))
-            }
-        }
+    fn and(&mut self, parts: Vec<ExprId>) -> ExprId {
+        self.combine(parts, (EVERYTHING, NOTHING), Expr::And)
     }
 
-    fn or(&mut self, mut parts: Vec<ExprId>) -> ExprId {
+    fn or(&mut self, parts: Vec<ExprId>) -> ExprId {
+        self.combine(parts, (NOTHING, EVERYTHING), Expr::Or)
+    }
+
+    /// Combines expressions, of which one changes nothing and one decides alone.
+    fn combine(
+        &mut self,
+        mut parts: Vec<ExprId>,
+        (neutral, decisive): (ExprId, ExprId),
+        make: fn(List) -> Expr,
+    ) -> ExprId {
         parts.sort_unstable();
         parts.dedup();
-        parts.retain(|&p| p != NOTHING);
+        parts.retain(|&p| p != neutral);
         match parts[..] {
-            [] => NOTHING,
-            [EVERYTHING, ..] => EVERYTHING,
+            [] => neutral,
+            [first, ..] if first == decisive => decisive,
             [one] => one,
             _ => {
                 let list = self.intern(&parts);
-                self.add(Expr::Or(list))
+                self.add(make(list))
             }
         }
     }
@@ -479,24 +472,16 @@ fn list_at(lists: &[u32], list: List) -> &[u32] {
 
 /// What a comparison asks of each value.
 pub fn check(pred: &Pred, row: Row<'_>) -> Option<Check> {
-    let (value, question) = match pred {
-        Pred::Text { value, equal: true, slot } => (value, Question::Is(row[*slot as usize] as u32)),
-        Pred::Text { value, equal: false, slot } => (value, Question::IsNot(row[*slot as usize] as u32)),
-        Pred::Contains { value, slot } => (value, Question::Contains(row[*slot as usize] as u32)),
-        Pred::StartsWith { value, slot } => (value, Question::StartsWith(row[*slot as usize] as u32)),
-        Pred::Number { value, op, slot } => (
-            value,
-            match value {
-                Value::Length { .. } => Question::Length(*op, row[*slot as usize]),
-                _ => Question::Number(*op, row[*slot as usize]),
-            },
-        ),
-        _ => return None,
+    let Pred::Compare { value, ask, slot } = pred else { return None };
+    let (Value::Str { normalize, .. } | Value::Length { normalize, .. }) = value else { return None };
+    let constant = row[*slot as usize];
+    let question = match (ask, value) {
+        (Ask::Is, _) => Question::Is(constant as u32),
+        (Ask::IsNot, _) => Question::IsNot(constant as u32),
+        (Ask::Contains, _) => Question::Contains(constant as u32),
+        (Ask::StartsWith, _) => Question::StartsWith(constant as u32),
+        (Ask::Number(op), Value::Length { .. }) => Question::Length(*op, constant),
+        (Ask::Number(op), _) => Question::Number(*op, constant),
     };
-    match value {
-        Value::Str { normalize, .. } | Value::Length { normalize, .. } => {
-            Some(Check { question, normalize: *normalize })
-        }
-        Value::Count(_) => None,
-    }
+    Some(Check { question, normalize: *normalize })
 }

@@ -1,7 +1,7 @@
 //! What a message must have for a pattern to hold, as far as that shows without a table of its nodes: by the values that
 //! nodes of a name have, and by the children that elements of a name lack.
 
-use super::program::{Op, Pred, Test, Twig, Value};
+use super::program::{Ask, Op, Pred, Test, Twig, Value};
 use super::store::Store;
 use crate::names::{is_element, Sym, FIRST};
 use crate::values::constants::StrId;
@@ -239,11 +239,13 @@ impl Necessary {
                 _ => Need::nothing(),
             },
             Pred::Exists(twig) => self.along(twig, row),
-            Pred::Text { value: value @ Value::Str { twig, .. }, equal: true, slot } if equals(value) => {
+            Pred::Compare { value: value @ Value::Str { twig, .. }, ask: Ask::Is, slot } if equals(value) => {
                 let is = self.watch(twig, name, true).map(|n| Need::Is(n, row[*slot as usize] as StrId));
                 Need::all([is, Some(self.along(twig, row))].into_iter().flatten().collect())
             }
-            Pred::Number { value: value @ Value::Str { twig, .. }, op, slot } if equals(value) && *op != Op::Ne => {
+            Pred::Compare { value: value @ Value::Str { twig, .. }, ask: Ask::Number(op), slot }
+                if equals(value) && *op != Op::Ne =>
+            {
                 let x = f64::from_bits(row[*slot as usize]);
                 let compares = self.watch(twig, name, false).map(|n| Need::Number(n, *op, x));
                 Need::all([compares, Some(self.along(twig, row))].into_iter().flatten().collect())

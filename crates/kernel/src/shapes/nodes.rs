@@ -109,6 +109,18 @@ const MANY: usize = 8;
 const NOWHERE: NodeIx = u32::MAX;
 
 impl Nodes {
+    /// Returns the node, or the root where it is the document: what stands around that has no place in other messages.
+    pub(crate) fn or_root(&self, node: NodeIx) -> NodeIx {
+        if node > 0 {
+            return node;
+        }
+        let mut n = 1;
+        while (n as usize) < self.len() && !is_element(self.recs[n as usize].sym) {
+            n = self.recs[n as usize].end;
+        }
+        n
+    }
+
     pub fn begin(&mut self) {
         BUILT.fetch_add(1, Ordering::Relaxed);
         self.recs.clear();
@@ -206,6 +218,31 @@ impl Nodes {
     #[inline(always)]
     pub fn next_of(&self, n: NodeIx) -> NodeIx {
         self.next[n as usize]
+    }
+
+    /// The nodes with the symbol, in document order.
+    #[inline(always)]
+    pub fn of(&self, sym: Sym) -> impl Iterator<Item = NodeIx> + '_ {
+        chain(self.first_of(sym), |n| self.next_of(n))
+    }
+
+    /// The nodes right below a node, attributes included.
+    #[inline(always)]
+    pub fn children(&self, n: NodeIx) -> impl Iterator<Item = NodeIx> + '_ {
+        self.below(n, false)
+    }
+
+    /// The nodes below a node, at any depth if `deep`.
+    #[inline(always)]
+    pub fn below(&self, n: NodeIx, deep: bool) -> impl Iterator<Item = NodeIx> + '_ {
+        let (mut next, end) = (n + 1, self.recs[n as usize].end);
+        std::iter::from_fn(move || {
+            let n = next;
+            (n < end).then(|| {
+                next = if deep { n + 1 } else { self.recs[n as usize].end };
+                n
+            })
+        })
     }
 
     /// The constant that a node's value is, or `NO_CONSTANT`. Not before the value is whole.
@@ -307,14 +344,13 @@ impl Nodes {
 
     /// How many nodes have the constant as their value; `most` if there are more.
     pub fn count_with(&self, constant: u32, most: usize) -> usize {
-        let next = |&n: &NodeIx| Some(self.next_with(n)).filter(|&n| n != NOWHERE);
-        let first = Some(self.first_with(constant)).filter(|&n| n != NOWHERE);
-        std::iter::successors(first, next).take(most).count()
+        self.with(constant).take(most).count()
     }
 
+    /// The nodes whose value is the constant, in document order.
     #[inline(always)]
-    pub fn next_with(&self, n: NodeIx) -> NodeIx {
-        self.next_valued[n as usize]
+    pub fn with(&self, constant: u32) -> impl Iterator<Item = NodeIx> + '_ {
+        chain(self.first_with(constant), |n| self.next_valued[n as usize])
     }
 
     /// An attribute, comment or PI with the span of its value; `plain` says that its bytes are its value.
@@ -498,4 +534,17 @@ impl Nodes {
             }
         }
     }
+}
+
+/// Follows links from the first node to the last.
+#[inline(always)]
+fn chain(first: NodeIx, next: impl Fn(NodeIx) -> NodeIx) -> impl Iterator<Item = NodeIx> {
+    let mut at = first;
+    std::iter::from_fn(move || {
+        let n = at;
+        (n != NOWHERE).then(|| {
+            at = next(n);
+            n
+        })
+    })
 }

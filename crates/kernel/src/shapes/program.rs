@@ -27,6 +27,29 @@ impl Op {
     }
 }
 
+/// How a value is compared with a constant, which is a number or a string.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    Number(Op),
+    Is,
+    IsNot,
+    Contains,
+    StartsWith,
+}
+
+impl Ask {
+    /// Does the comparison of strings hold?
+    pub fn holds(self, value: &[u8], constant: &[u8]) -> bool {
+        match self {
+            Ask::Is => value == constant,
+            Ask::IsNot => value != constant,
+            Ask::Contains => memchr::memmem::find(value, constant).is_some(),
+            Ask::StartsWith => value.starts_with(constant),
+            Ask::Number(_) => false,
+        }
+    }
+}
+
 /// What is counted by a positional filter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Counted {
@@ -44,24 +67,10 @@ pub enum Pred {
     Not(Box<Pred>),
     Exists(Twig),
     NodeIs(Test),
-    /// A string comparison with the constant in a slot.
-    Text {
+    /// A comparison with the constant in a slot.
+    Compare {
         value: Value,
-        equal: bool,
-        slot: u32,
-    },
-    /// A numeric comparison.
-    Number {
-        value: Value,
-        op: Op,
-        slot: u32,
-    },
-    Contains {
-        value: Value,
-        slot: u32,
-    },
-    StartsWith {
-        value: Value,
+        ask: Ask,
         slot: u32,
     },
     Position {
@@ -100,7 +109,7 @@ pub enum Test {
 }
 
 impl Test {
-    fn new(names: &Names, test: Sym) -> Option<Test> {
+    pub(crate) fn new(names: &Names, test: Sym) -> Option<Test> {
         Some(match test {
             ANY => Test::Element,
             ANY_ATTRIBUTE => Test::Attribute,
@@ -109,6 +118,16 @@ impl Test {
             _ if names.is_wildcard(test) => Test::Wildcard(test),
             _ => Test::Exactly(test),
         })
+    }
+
+    /// The symbol of the test, from which `new` makes it.
+    pub(crate) fn symbol(self) -> Sym {
+        match self {
+            Test::Exactly(sym) | Test::Wildcard(sym) => sym,
+            Test::Element => ANY,
+            Test::Attribute => ANY_ATTRIBUTE,
+            Test::Node => NODE,
+        }
     }
 
     pub fn is_attribute(self) -> bool {
@@ -250,10 +269,16 @@ impl Decoder<'_> {
             4 => Pred::Not(Box::new(self.pred()?)),
             5 => Pred::Exists(self.twig()?),
             6 => Pred::NodeIs(self.test()?.0),
-            7 => Pred::Text { value: self.value()?, equal: self.word()? == 1, slot: self.slot(Slot::Str)? },
-            8 => Pred::Number { value: self.value()?, op: self.op()?, slot: self.slot(Slot::Num)? },
-            9 => Pred::Contains { value: self.value()?, slot: self.slot(Slot::Str)? },
-            10 => Pred::StartsWith { value: self.value()?, slot: self.slot(Slot::Str)? },
+            kind @ 7..=10 => {
+                let value = self.value()?;
+                let (ask, slot) = match kind {
+                    7 => (if self.word()? == 1 { Ask::Is } else { Ask::IsNot }, Slot::Str),
+                    8 => (Ask::Number(self.op()?), Slot::Num),
+                    9 => (Ask::Contains, Slot::Str),
+                    _ => (Ask::StartsWith, Slot::Str),
+                };
+                Pred::Compare { value, ask, slot: self.slot(slot)? }
+            }
             11 => Pred::Position {
                 of: match self.word()? {
                     0 => Counted::Position,

@@ -2,10 +2,11 @@
 //! failures are near, as they are in most messages; where they are not it gives up, and `shared` decides.
 
 use super::nodes::{NodeIx, Nodes};
-use super::program::{Counted, Node, Op, Pred, Test, Twig, Value};
+use super::program::{Ask, Counted, Node, Op, Pred, Test, Twig, Value};
 use crate::names::{is_attribute, Names, Sym};
 use crate::values::constants::Constants;
 use crate::values::number::number;
+use crate::values::strings::{length, normalize_space};
 
 /// The message, and what is needed to read it.
 #[derive(Clone, Copy)]
@@ -67,21 +68,13 @@ impl<'a> Search<'a> {
             Pred::Not(p) => !self.holds(p, at, place, row)?,
             Pred::Exists(twig) => self.any(&twig.nodes, at, row, &mut |_, _| Ok(true))?,
             Pred::NodeIs(test) => at != 0 && test.passes(self.message.names, self.message.nodes.recs[at as usize].sym),
-            Pred::Text { value, equal, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| (s == want) == *equal)?
-            }
-            Pred::Contains { value, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| memchr::memmem::find(s, want).is_some())?
-            }
-            Pred::StartsWith { value, slot } => {
-                let want = self.message.constants.get(row[*slot as usize] as u32);
-                self.strings(value, at, row, &mut |s| s.starts_with(want))?
-            }
-            Pred::Number { value, op, slot } => {
+            Pred::Compare { value, ask: Ask::Number(op), slot } => {
                 let want = f64::from_bits(row[*slot as usize]);
                 self.numbers(value, at, row, *op, want)?
+            }
+            Pred::Compare { value, ask, slot } => {
+                let want = self.message.constants.get(row[*slot as usize] as u32);
+                self.strings(value, at, row, &mut |s| ask.holds(s, want))?
             }
             Pred::Position { of, op, n } => position_holds(*of, *op, *n, place),
         })
@@ -93,7 +86,7 @@ impl<'a> Search<'a> {
                 let n = self.collect(twig, at, row)?.len();
                 Ok(op.holds(n as f64, want))
             }
-            Value::Length { .. } => self.strings(value, at, row, &mut |s| op.holds(length(s), want)),
+            Value::Length { .. } => self.strings(value, at, row, &mut |s| op.holds(length(s) as f64, want)),
             Value::Str { .. } => self.strings(value, at, row, &mut |s| op.holds(number(s), want)),
         }
     }
@@ -140,16 +133,11 @@ impl<'a> Search<'a> {
         if let [Node { test, deep: false, filters, positional: false }] = &twig.nodes[..] {
             if filters.is_empty() {
                 // children by name: by far the commonest
-                let recs = &self.message.nodes.recs;
-                let end = recs[at as usize].end;
-                let mut n = at + 1;
-                while n < end {
+                for n in self.message.nodes.children(at) {
                     self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
-                    let r = &recs[n as usize];
-                    if test.passes(self.message.names, r.sym) {
+                    if test.passes(self.message.names, self.message.nodes.recs[n as usize].sym) {
                         f(n);
                     }
-                    n = r.end;
                 }
                 return Ok(());
             }
@@ -197,35 +185,28 @@ impl<'a> Search<'a> {
         if node.deep {
             if let Test::Exactly(sym) = node.test {
                 // only the nodes of that name
-                let mut n = nodes.first_of(sym);
-                while n < end {
+                for n in nodes.of(sym).take_while(|&n| n < end) {
                     self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
                     if n > at && self.passes_filters(node, n, row)? && self.any(rest, n, row, visit)? {
                         return Ok(true);
                     }
-                    n = nodes.next_of(n);
                 }
                 return Ok(false);
             }
         }
         let attributes = node.test.is_attribute();
-        let mut n = at + 1;
-        while n < end {
+        for n in nodes.below(at, node.deep) {
             self.fuel = self.fuel.checked_sub(1).ok_or(GaveUp)?;
-            let r = &nodes.recs[n as usize];
-            if node.test.passes(self.message.names, r.sym)
+            let sym = nodes.recs[n as usize].sym;
+            if node.test.passes(self.message.names, sym)
                 && self.passes_filters(node, n, row)?
                 && self.any(rest, n, row, visit)?
             {
                 return Ok(true);
             }
             // attributes come right after their element's start, before its content
-            if node.deep {
-                n += 1;
-            } else if attributes && !is_attribute(r.sym) {
+            if attributes && !node.deep && !is_attribute(sym) {
                 return Ok(false);
-            } else {
-                n = r.end;
             }
         }
         Ok(false)
@@ -252,15 +233,13 @@ impl<'a> Search<'a> {
     ) -> Answer {
         let nodes = self.message.nodes;
         let filtered = trunk[..=pivot].iter().any(|n| !n.filters.is_empty());
-        let mut n = nodes.first_of(sym);
-        while n != NodeIx::MAX {
+        for n in nodes.of(sym) {
             if self.above(&trunk[..=pivot], n, None)?
                 && (!filtered || self.above(&trunk[..=pivot], n, Some(row))?)
                 && self.any(&trunk[pivot + 1..], n, row, visit)?
             {
                 return Ok(true);
             }
-            n = nodes.next_of(n);
         }
         Ok(false)
     }
@@ -344,18 +323,9 @@ impl<'a> Search<'a> {
 }
 
 /// Children (or attributes) of a node that pass the step's test.
-pub fn children(message: &Message<'_>, parent: NodeIx, node: &Node) -> Vec<NodeIx> {
-    let recs = &message.nodes.recs;
-    let end = recs[parent as usize].end;
-    let mut list = vec![];
-    let mut n = parent + 1;
-    while n < end {
-        if node.test.passes(message.names, recs[n as usize].sym) {
-            list.push(n);
-        }
-        n = recs[n as usize].end;
-    }
-    list
+fn children(message: &Message<'_>, parent: NodeIx, node: &Node) -> Vec<NodeIx> {
+    let passes = |n: &NodeIx| node.test.passes(message.names, message.nodes.recs[*n as usize].sym);
+    message.nodes.children(parent).filter(passes).collect()
 }
 
 pub fn position_holds(of: Counted, op: Op, n: f64, (position, last): Place) -> bool {
@@ -365,20 +335,4 @@ pub fn position_holds(of: Counted, op: Op, n: f64, (position, last): Place) -> b
         Counted::FromEnd => last - position,
     };
     op.holds(x as f64, n)
-}
-
-/// Characters, not bytes.
-pub fn length(s: &[u8]) -> f64 {
-    s.iter().filter(|&&c| c & 0xc0 != 0x80).count() as f64
-}
-
-pub fn normalize_space(s: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(s.len());
-    for word in s.split(|c| matches!(c, b' ' | b'\t' | b'\n' | b'\r')).filter(|w| !w.is_empty()) {
-        if !out.is_empty() {
-            out.push(b' ');
-        }
-        out.extend_from_slice(word);
-    }
-    out
 }

@@ -6,6 +6,7 @@ mod depths;
 pub(crate) use depths::{bits, Depths};
 
 use crate::names::{Names, Sym, NO_SYM};
+use crate::paths::Step;
 use crate::shapes::program::{Test, Twig};
 use hashbrown::HashMap;
 
@@ -59,62 +60,13 @@ impl LinearPath {
         at
     }
 
-    /// Calls `f` with the depths of the steps for every way in which the path leads from the document to the last node
-    /// of a tag path, inner matches first; false if there are more than `most`.
-    pub fn alignments(&self, tags: &[Sym], names: &Names, most: usize, f: &mut dyn FnMut(&[u32])) -> bool {
-        if !self.contexts(tags, names, |_, _| true).has_document() {
-            return true;
-        }
-        let mut depths = vec![0; self.len()];
-        let mut left = most;
-        self.align(self.len(), tags.len(), tags, names, &mut depths, &mut left, f)
+    /// Whether the path leads from the document to the last node of a tag path.
+    pub fn selects(&self, tags: &[Sym], names: &Names) -> bool {
+        self.contexts(tags, names, |_, _| true).has_document()
     }
 
-    /// The first `steps` steps, the last of them above depth `below`.
-    #[allow(clippy::too_many_arguments)]
-    fn align(
-        &self,
-        steps: usize,
-        below: usize,
-        tags: &[Sym],
-        names: &Names,
-        depths: &mut Vec<u32>,
-        left: &mut usize,
-        f: &mut dyn FnMut(&[u32]),
-    ) -> bool {
-        // how far up the step may lie depends on the one after it; the last one is where the tag path ends
-        let deep = steps < self.len() && self.0[steps].1;
-        let (test, from_document) = (self.0[steps - 1].0, !self.0[steps - 1].1);
-        let least = if deep { steps } else { below - 1 };
-        for d in (least..below).rev() {
-            if d < steps || !test.passes(names, tags[d]) || steps == 1 && from_document && d != 1 {
-                continue;
-            }
-            depths[steps - 1] = d as u32;
-            // ways that the steps above do not go on count too: they are what a hostile message multiplies
-            let Some(fewer) = left.checked_sub(1) else { return false };
-            *left = fewer;
-            if steps == 1 {
-                f(depths);
-            } else if !self.align(steps - 1, d, tags, names, depths, left, f) {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn key(&self) -> Box<[u64]> {
-        let code = |&(test, deep): &(Test, bool)| {
-            let (kind, sym) = match test {
-                Test::Exactly(sym) => (0, sym),
-                Test::Element => (1, 0),
-                Test::Attribute => (2, 0),
-                Test::Node => (3, 0),
-                Test::Wildcard(sym) => (4, sym),
-            };
-            (sym as u64) << 8 | kind << 1 | deep as u64
-        };
-        self.0.iter().map(code).collect()
+    fn key(&self) -> Box<[Step]> {
+        self.0.iter().map(|&(test, deep)| Step::new(deep, test.symbol())).collect()
     }
 }
 
@@ -122,7 +74,7 @@ impl LinearPath {
 #[derive(Default)]
 pub struct PathSet {
     paths: Vec<(LinearPath, u32)>,
-    ids: HashMap<Box<[u64]>, PathIx>,
+    ids: HashMap<Box<[Step]>, PathIx>,
 }
 
 impl PathSet {
@@ -184,9 +136,9 @@ impl<T: Default> Default for TagPaths<T> {
 }
 
 impl<T: Default> TagPaths<T> {
-    /// Tag paths without a limit, of which none is forgotten: whoever keeps them looks at `len`.
-    pub fn unlimited() -> Self {
-        TagPaths { most: u32::MAX as usize, ..TagPaths::default() }
+    /// At most so many tag paths, of which none is forgotten.
+    pub fn with_most(most: usize) -> Self {
+        TagPaths { most, ..TagPaths::default() }
     }
 
     /// How many there are, the document's included.
@@ -305,7 +257,7 @@ impl Leads {
             self.hits.extend(from.parts().map(|(base, mask)| Hit { path: rel, base, mask }));
         }
         for bind in self.seen.1..binds.len() as u32 {
-            if binds.get(bind).contexts(tags, names, |_, _| true).has_document() {
+            if binds.get(bind).selects(tags, names) {
                 self.bound.push(bind);
             }
         }
@@ -316,30 +268,3 @@ impl Leads {
 /// A message gives some set of patterns more work than a message may.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooMuch;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ways(path: &LinearPath, tags: &[Sym], names: &Names, most: usize) -> Option<Vec<Vec<u32>>> {
-        let mut found = vec![];
-        path.alignments(tags, names, most, &mut |depths| found.push(depths.to_vec())).then_some(found)
-    }
-
-    #[test]
-    fn alignments_are_all_ways_inner_ones_first() {
-        let mut names = Names::default();
-        let (a, b) = (names.intern(false, b"", Some(b"a")), names.intern(false, b"", Some(b"b")));
-        let path = |steps: &[(Sym, bool)]| LinearPath(steps.iter().map(|&(s, d)| (Test::Exactly(s), d)).collect());
-        let tags = [NO_SYM, a, b, a, a];
-        let all = |steps: &[(Sym, bool)]| ways(&path(steps), &tags, &names, 100).unwrap();
-        assert_eq!(all(&[(a, true)]), [[4]]);
-        assert_eq!(all(&[(a, true), (a, true)]), [[3, 4], [1, 4]]);
-        assert_eq!(all(&[(a, false), (a, true)]), [[1, 4]]);
-        assert_eq!(all(&[(a, true), (a, false)]), [[3, 4]]);
-        assert_eq!(all(&[(a, true), (a, true), (a, true)]), [[1, 3, 4]]);
-        assert!(all(&[(b, true)]).is_empty());
-        assert!(all(&[(a, true), (b, false), (a, false)]).is_empty());
-        assert_eq!(ways(&path(&[(a, true), (a, true)]), &tags, &names, 2), None);
-    }
-}

@@ -56,8 +56,8 @@ impl<'a> Returned<'a> for Found<'a> {
         &self.nodes[from as usize..self.ends[at] as usize]
     }
 
-    fn message(&self) -> Message<'a> {
-        self.message
+    fn message(&self, _r: u32) -> (usize, Message<'a>) {
+        (0, self.message)
     }
 }
 

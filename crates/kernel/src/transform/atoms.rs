@@ -5,7 +5,7 @@
 //! to classes; others are checked at the nodes that the index has led to (see `conditions`).
 
 use crate::shapes::nodes::NodeIx;
-use crate::shapes::program::{Op, Pred, Twig, Value};
+use crate::shapes::program::{Ask, Op, Pred, Twig, Value};
 use crate::shapes::search::{Message, Row};
 use crate::tagpaths::PathIx;
 use crate::values::constants::{Constants, StrId};
@@ -31,14 +31,17 @@ impl Condition {
         let string = |slot: &u32| row[*slot as usize] as StrId;
         let (value, condition) = match pred {
             Pred::Exists(twig) => return Some((twig, Condition::Exists)),
-            Pred::Text { value, equal: true, slot } => (value, Condition::Is(string(slot))),
-            Pred::Text { value, equal: false, slot } => (value, Condition::IsNot(string(slot))),
-            Pred::Number { value, op, slot } => {
-                (value, Condition::Number(*op, f64::from_bits(row[*slot as usize]) + 0.0))
-                // one zero
+            Pred::Compare { value, ask, slot } => {
+                let condition = match ask {
+                    Ask::Is => Condition::Is(string(slot)),
+                    Ask::IsNot => Condition::IsNot(string(slot)),
+                    Ask::Contains => Condition::Contains(string(slot)),
+                    Ask::StartsWith => Condition::StartsWith(string(slot)),
+                    // one zero
+                    Ask::Number(op) => Condition::Number(*op, f64::from_bits(row[*slot as usize]) + 0.0),
+                };
+                (value, condition)
             }
-            Pred::Contains { value, slot } => (value, Condition::Contains(string(slot))),
-            Pred::StartsWith { value, slot } => (value, Condition::StartsWith(string(slot))),
             _ => return None,
         };
         match value {

@@ -31,13 +31,7 @@ impl Elements {
             let recs = &message.nodes.recs;
             let element = |n: NodeIx| recs.get(n as usize).is_some_and(|rec| is_element(rec.sym));
             for &n in wanted {
-                let mut n = n;
-                if n == 0 {
-                    n = 1;
-                    while (n as usize) < recs.len() && !element(n) {
-                        n = recs[n as usize].end;
-                    }
-                }
+                let n = message.nodes.or_root(n);
                 bytes.clear();
                 if element(n) {
                     fragments.append(message.src, message.nodes, n, Under::NoDefault, bytes);

@@ -92,7 +92,7 @@ pub fn make(
     out: &mut Output,
     find: impl FnMut(&mut Found<'_>) -> Result<(), TooMuch>,
 ) -> Result<(), TooMuch> {
-    factory.begin();
+    factory.begin(0);
     let before = out.mark();
     let done = Maker { limits, factory, before, out, shares: Shares::All }.make_all(find);
     if done.is_err() {
@@ -311,7 +311,7 @@ impl<'a> Returned<'a> for Nothing<'a> {
         &[]
     }
 
-    fn message(&self) -> Message<'a> {
-        self.0
+    fn message(&self, _r: u32) -> (usize, Message<'a>) {
+        (0, self.0)
     }
 }

@@ -140,7 +140,8 @@ pub trait Returned<'m> {
     /// The nodes of return `r` for a bound node, in document order, each once.
     fn nodes<'s>(&'s mut self, r: u32, bound: &'s NodeIx) -> &'s [NodeIx];
 
-    fn message(&self) -> Message<'m>;
+    /// The message that these nodes are of, and its number among the messages that nodes come from.
+    fn message(&self, r: u32) -> (usize, Message<'m>);
 }
 
 /// How a new message is made of what is returned: sort keys, the first one first, and the template.
@@ -160,19 +161,29 @@ impl Making {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Factory {
-    fragments: Fragments,
-    scopes: Scopes,
+    /// By message that nodes come from.
+    sources: Vec<Source>,
     value: Vec<u8>,
     text: Vec<u8>,
     /// The last thing written was an item of a sequence.
     after_item: bool,
 }
 
+/// What has been found out of a message.
+#[derive(Default)]
+struct Source {
+    fragments: Fragments,
+    scopes: Scopes,
+}
+
 impl Factory {
-    /// Before a message.
-    pub fn begin(&mut self) {
-        self.fragments.clear();
-        self.scopes.clear();
+    /// Before nodes come from another message of this number.
+    pub fn begin(&mut self, number: usize) {
+        if self.sources.len() <= number {
+            self.sources.resize_with(number + 1, Source::default);
+        }
+        self.sources[number].fragments.clear();
+        self.sources[number].scopes.clear();
     }
 
     /// Appends the message that is made of bound nodes. Neither that nor anything it is made of takes more than `most`
@@ -229,7 +240,6 @@ impl Factory {
         lists: &mut dyn Returned<'_>,
         out: &mut Text<'_>,
     ) -> Result<(), TooLong> {
-        let message = lists.message();
         match piece {
             Piece::Markup(bytes) => {
                 out.put(bytes)?;
@@ -237,9 +247,10 @@ impl Factory {
             }
             Piece::Sequence => self.after_item = false,
             Piece::Copy(r, under) => {
+                let (number, message) = lists.message(*r);
                 for &n in lists.nodes(*r, bound) {
                     out.check(size_floor(message.nodes, n))?;
-                    self.fragments.append(message.src, message.nodes, n, *under, out.bytes);
+                    self.sources[number].fragments.append(message.src, message.nodes, n, *under, out.bytes);
                     out.check(0)?;
                     self.after_item = false;
                 }
@@ -248,8 +259,9 @@ impl Factory {
                 let mut start = Start::clone(start);
                 let mut known: HashSet<Bound> = start.attributes.drain(..).collect();
                 for r in returns {
+                    let from = lists.message(*r);
                     let nodes = lists.nodes(*r, bound);
-                    self.attributes(message, nodes, &mut start, &mut known, out)?;
+                    self.attributes(from, nodes, &mut start, &mut known, out)?;
                 }
             }
             Piece::Item(expr) | Piece::Quoted(expr) => {
@@ -280,7 +292,6 @@ impl Factory {
         lists: &mut dyn Returned<'_>,
         out: &mut Text<'_>,
     ) -> Result<bool, TooLong> {
-        let message = lists.message();
         match expr {
             Expr::Constant(bytes) => out.put(bytes)?,
             Expr::Concat(parts) => {
@@ -304,6 +315,7 @@ impl Factory {
                 return Ok(any);
             }
             Expr::Joined(r) => {
+                let (_, message) = lists.message(*r);
                 let nodes = lists.nodes(*r, bound);
                 for (i, &n) in nodes.iter().enumerate() {
                     if i > 0 {
@@ -314,15 +326,18 @@ impl Factory {
                 return Ok(!nodes.is_empty());
             }
             Expr::First(r) => {
+                let (_, message) = lists.message(*r);
                 let Some(&n) = lists.nodes(*r, bound).first() else { return Ok(false) };
                 out.put(message.nodes.value(message.src, n, &mut self.value))?;
             }
             Expr::Count(r) => out.put_number(lists.nodes(*r, bound).len() as f64)?,
             Expr::Sum(r) => {
+                let (_, message) = lists.message(*r);
                 let nodes = lists.nodes(*r, bound);
                 out.put_number(self.numbers(message, nodes).fold(0.0, |a, b| a + b))?;
             }
             Expr::Min(r) | Expr::Max(r) | Expr::Average(r) => {
+                let (_, message) = lists.message(*r);
                 let nodes = lists.nodes(*r, bound);
                 let numbers = self.numbers(message, nodes);
                 let least = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
@@ -346,7 +361,7 @@ impl Factory {
     /// The first of several attributes with one name stays.
     fn attributes(
         &mut self,
-        message: Message<'_>,
+        (number, message): (usize, Message<'_>),
         nodes: &[NodeIx],
         start: &mut Start,
         known: &mut HashSet<Bound>,
@@ -360,7 +375,7 @@ impl Factory {
                 Some(at) => (&raw[..at], &raw[at + 1..end]),
                 None => (&b""[..], &raw[..end]),
             };
-            let uri = self.scopes.uri(message.src, message.nodes, n, prefix);
+            let uri = self.sources[number].scopes.uri(message.src, message.nodes, n, prefix);
             if !known.insert((uri.clone().into(), local.into())) {
                 continue;
             }

@@ -262,8 +262,8 @@ impl<'a> Returned<'a> for OfPlan<'_, 'a> {
         self.lists.get(self.returns[r as usize], bound)
     }
 
-    fn message(&self) -> Message<'a> {
-        self.lists.message
+    fn message(&self, _r: u32) -> (usize, Message<'a>) {
+        (0, self.lists.message)
     }
 }
 

@@ -59,6 +59,11 @@ impl<T> Shared<T> {
         (id, true)
     }
 
+    /// The number of the thing with this key.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
+        self.ids.get(key).copied()
+    }
+
     /// One more uses a thing that is there.
     pub fn acquire_again(&mut self, id: u32) {
         self.users[id as usize] += 1;
@@ -122,10 +127,7 @@ pub fn constants_of(preds: &[&Pred], row: &[u64]) -> Vec<u64> {
             Pred::And(ps) | Pred::Or(ps) => ps.iter().for_each(|p| walk(p, f)),
             Pred::Not(p) => walk(p, f),
             Pred::Exists(t) => twig(t, f),
-            Pred::Text { value, slot, .. }
-            | Pred::Number { value, slot, .. }
-            | Pred::Contains { value, slot }
-            | Pred::StartsWith { value, slot } => {
+            Pred::Compare { value, slot, .. } => {
                 let (Value::Str { twig: t, .. } | Value::Length { twig: t, .. } | Value::Count(t)) = value;
                 twig(t, f);
                 f(*slot);

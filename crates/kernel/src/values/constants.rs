@@ -153,8 +153,8 @@ impl Constants {
     }
 }
 
-/// Zero has one form.
-fn canonical(x: f64) -> u64 {
+/// The bits of a number, where zero has one form: equal numbers have the same.
+pub fn canonical(x: f64) -> u64 {
     (x + 0.0).to_bits()
 }
 

@@ -2,4 +2,5 @@
 
 pub(crate) mod constants;
 pub(crate) mod number;
+pub(crate) mod strings;
 pub(crate) mod texts;

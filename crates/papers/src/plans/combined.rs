@@ -326,7 +326,7 @@ impl<'m> Returned<'m> for Returning<'_, '_, 'm> {
         }
     }
 
-    fn message(&self) -> Message<'m> {
-        self.over.message
+    fn message(&self, _r: u32) -> (usize, Message<'m>) {
+        (0, self.over.message)
     }
 }

@@ -7,6 +7,7 @@
 //! [`groups`] are what plans find. The merge and
 //! scan forms count on the order that the claims promise and on nothing else.
 
+mod alignments;
 mod checks;
 mod codes;
 mod combined;

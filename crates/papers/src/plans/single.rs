@@ -83,8 +83,8 @@ impl<'m> Returned<'m> for Made<'_, 'm> {
         &self.groups.nodes[from as usize..self.groups.ends[at] as usize]
     }
 
-    fn message(&self) -> Message<'m> {
-        self.message
+    fn message(&self, _r: u32) -> (usize, Message<'m>) {
+        (0, self.message)
     }
 }
 

@@ -2,6 +2,7 @@
 //! order of the last one. Whether and how a path fits depends on a node's tag path alone, so that it is found out once
 //! per tag path; a message is one pass over its nodes for all paths of all plans.
 
+use super::alignments::alignments;
 use twigcast_kernel::internals::{Message, NodeIx, PathIx, PathSet, TagPaths, TooMuch};
 
 /// Fields of tuples that one message may have in all streams.
@@ -84,7 +85,7 @@ impl Streams {
                 |tags, fits| {
                     for path in fits.seen..paths.len() as u32 {
                         let mut ways = vec![];
-                        let whole = paths.get(path).alignments(tags, message.names, MAX_WAYS, &mut |depths| {
+                        let whole = alignments(paths.get(path), tags, message.names, MAX_WAYS, &mut |depths| {
                             ways.extend_from_slice(depths);
                         });
                         fits.too_many |= !whole;

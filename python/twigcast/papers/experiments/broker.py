@@ -40,7 +40,7 @@ from twigcast.papers.plans import LEVELS, SHARING, Plan, Planner, profile
 from twigcast.papers.plans.encode import EncodedPlan, encoded_plan
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.transform_workload import TransformGenerator, TransformSettings
-from twigcast.plan.codes import StepCodes
+from twigcast.plan.encode import StepCodes
 from twigcast.schema import Schema, dtd_schema, read_dtd
 from twigcast.transform.encode import Encoded, encoded
 from twigcast.workload import DocumentGenerator

@@ -44,7 +44,7 @@ from twigcast.papers.joins.workload import (
     three_level,
     two_level,
 )
-from twigcast.transform.nodes import Message
+from twigcast.papers.plans.nodes import Message
 
 STRATEGIES = claims.STRATEGIES
 STREAM = "S"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from twigcast.ir.correlation import FOLLOWED, Block, Correlation, Link
 from twigcast.lang.values import to_number
-from twigcast.transform.evaluate import select
-from twigcast.transform.nodes import Message, Node
+from twigcast.papers.plans.evaluate import select
+from twigcast.papers.plans.nodes import Message, Node
 
 Row = dict[int, Node]
 """The nodes of some variables of a block, by their numbers."""

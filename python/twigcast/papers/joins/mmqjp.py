@@ -21,7 +21,7 @@ from twigcast.papers.joins.strategy import Arrival, Joined
 from twigcast.papers.joins.template import Template, template_of
 from twigcast.papers.joins.variables import Variables
 from twigcast.papers.joins.witnesses import Witnesses, witnesses
-from twigcast.transform.nodes import Message
+from twigcast.papers.plans.nodes import Message
 
 _STATE = """
 CREATE TABLE r_bin (docid BIGINT, var1 INTEGER, var2 INTEGER, node1 INTEGER, node2 INTEGER);

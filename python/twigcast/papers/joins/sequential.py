@@ -7,7 +7,7 @@ from itertools import product
 from twigcast.ir.correlation import Correlation
 from twigcast.papers.joins.bindings import Row, in_time, rows, shown_nodes, wanted
 from twigcast.papers.joins.strategy import Arrival, Joined
-from twigcast.transform.nodes import Message
+from twigcast.papers.plans.nodes import Message
 
 
 class Sequential:

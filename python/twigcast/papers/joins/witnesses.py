@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from twigcast.lang.values import to_number
 from twigcast.papers.joins.strategy import Arrival
 from twigcast.papers.joins.variables import SharedVariable, Variables
-from twigcast.transform.evaluate import select
-from twigcast.transform.nodes import Message, Node
+from twigcast.papers.plans.evaluate import select
+from twigcast.papers.plans.nodes import Message, Node
 
 
 @dataclass(slots=True)

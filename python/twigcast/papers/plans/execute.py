@@ -9,6 +9,8 @@ from typing import TypeAlias
 from twigcast.ir.pattern import LinearPath
 from twigcast.ir.transform import Path
 from twigcast.papers.plans import reference
+from twigcast.papers.plans.evaluate import holds, select
+from twigcast.papers.plans.nodes import Message, Node
 from twigcast.papers.plans.operators import (
     DupElim,
     Nothing,
@@ -24,8 +26,6 @@ from twigcast.papers.plans.operators import (
 from twigcast.papers.plans.planner import Plan
 from twigcast.papers.plans.reference import passes
 from twigcast.papers.plans.render import Group
-from twigcast.transform.evaluate import holds, select
-from twigcast.transform.nodes import Message, Node
 
 PathTuple: TypeAlias = tuple[Node, ...]
 

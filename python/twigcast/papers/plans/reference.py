@@ -16,9 +16,9 @@ from twigcast.ir.pattern import Predicate, Step, uses_position
 from twigcast.ir.transform import Path, Transform
 from twigcast.lang.printer import to_xpath
 from twigcast.lang.xpath import parse
+from twigcast.papers.plans.evaluate import filtered, holds, select
+from twigcast.papers.plans.nodes import Message, Node
 from twigcast.papers.plans.render import Group, render
-from twigcast.transform.evaluate import filtered, holds, select
-from twigcast.transform.nodes import Message, Node
 
 
 def transformed(

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from twigcast.ir.transform import Content, Copy, Element, Function, Groups, Item, OrderKey, Path, Transform
-from twigcast.transform import render as templates
-from twigcast.transform.nodes import Node
-from twigcast.transform.render import Room, Scope, TooLong, Writer, first_of, number_of
+from twigcast.papers.plans import factory as templates
+from twigcast.papers.plans.factory import Room, TooLong, Writer, first_of, number_of
+from twigcast.papers.plans.nodes import Node
+from twigcast.transform.encode import Scope
 
 
 @dataclass(slots=True)

@@ -18,7 +18,9 @@ from typing import Any, TypeAlias
 
 from twigcast.ir.pattern import TRUE, Compare, Const, LinearPath, Predicate, StringValue, constants, predicate_text
 from twigcast.ir.transform import Path
+from twigcast.papers.plans.evaluate import holds, select
 from twigcast.papers.plans.execute import PathTuple, Streams, execute, tuples_of
+from twigcast.papers.plans.nodes import Message, Node
 from twigcast.papers.plans.operators import (
     DupElim,
     Operator,
@@ -33,8 +35,6 @@ from twigcast.papers.plans.operators import (
 from twigcast.papers.plans.planner import Plan
 from twigcast.papers.plans.reference import passes
 from twigcast.papers.plans.render import Group, render
-from twigcast.transform.evaluate import holds, select
-from twigcast.transform.nodes import Message, Node
 
 Key: TypeAlias = tuple[Const, ...]
 

@@ -13,15 +13,14 @@ from twigcast.ir.transform import Transform
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.encode import encoded_plan
+from twigcast.papers.plans.factory import TooLong
+from twigcast.papers.plans.nodes import Message
 from twigcast.papers.plans.operators import Nothing
 from twigcast.papers.plans.reference import groups
 from twigcast.papers.plans.render import render
 from twigcast.papers.plans.sharing import Sharing
-from twigcast.plan.codes import StepCodes
-from twigcast.plan.encode import NotEncodable
+from twigcast.plan.encode import NotEncodable, StepCodes
 from twigcast.schema.gate import INVALID, Gate
-from twigcast.transform.nodes import Message
-from twigcast.transform.render import TooLong
 
 
 @dataclass(slots=True)

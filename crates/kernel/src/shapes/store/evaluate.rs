@@ -125,7 +125,7 @@ fn fetch(words: &[u32]) {
 }
 
 /// Sorts the end of a list and leaves each item there once.
-pub fn dedup(list: &mut Vec<u32>, from: usize) {
+pub fn dedup<T: Ord + Copy>(list: &mut Vec<T>, from: usize) {
     list[from..].sort_unstable();
     let mut kept = from;
     for i in from..list.len() {

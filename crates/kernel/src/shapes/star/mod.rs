@@ -5,25 +5,17 @@
 //! A message may have many centres and reach many buckets of a shape. The values at a centre are the same for all of
 //! them and taken once; and a bucket with a constant of its own asks only the centres that have this value.
 
-use super::block::{Constant, Place};
-use super::nodes::{NodeIx, Nodes};
-use super::program::{Node, Op, Pred, Test as NodeTest, Twig, Value};
-use super::rows::{Asked, Check, Mark, Span, Test};
-use super::search::{length, normalize_space, GaveUp, Message, Search};
-use super::store::Access;
-use crate::names::{Sym, NO_SYM};
-use crate::paths::Step;
-use crate::values::number::number;
+mod arm;
 
-/// How a constant is compared with values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ask {
-    Number(Op),
-    Is,
-    IsNot,
-    Contains,
-    StartsWith,
-}
+use super::block::{Constant, Place};
+use super::nodes::NodeIx;
+use super::program::{Ask, Node, Op, Pred, Test as NodeTest, Twig, Value};
+use super::rows::{Asked, Check, Span};
+use super::search::{GaveUp, Message, Search};
+use super::store::{dedup, Access};
+use crate::paths::Step;
+use crate::values::constants::canonical;
+use arm::{Arm, Child, Comparison, Verdict};
 
 pub(crate) struct Star {
     /// From the document to the centre.
@@ -37,27 +29,6 @@ pub(crate) struct Star {
     /// An arm that is compared for equality with a constant that all rows of a bucket share, and this comparison among
     /// its fixed ones: centres are looked up by it.
     lookup: Option<(usize, usize)>,
-}
-
-/// A value below the centre, without slots, and its comparisons.
-struct Arm {
-    value: Value,
-    /// With constants that differ from row to row, and with such that all rows share.
-    varied: Vec<Comparison>,
-    fixed: Vec<Comparison>,
-    /// The forms in which the value is asked for.
-    as_number: bool,
-    as_string: bool,
-    as_text: bool,
-    /// It is that of the children of this name.
-    child: Sym,
-}
-
-/// A comparison with the constants of a slot.
-#[derive(Clone, Copy)]
-struct Comparison {
-    ask: Ask,
-    place: Place,
 }
 
 /// The comparison by whose constants rows are sorted: those that hold lie together. It is the first that is asked.
@@ -146,11 +117,7 @@ impl Star {
                 trunk[centre].filters = vec![];
                 (trunk, node.filters.clone(), twig.nodes[centre + 1..].to_vec())
             }
-            Pred::And(_)
-            | Pred::Text { .. }
-            | Pred::Number { .. }
-            | Pred::Contains { .. }
-            | Pred::StartsWith { .. } => (vec![], vec![pred.clone()], vec![]),
+            Pred::And(_) | Pred::Compare { .. } => (vec![], vec![pred.clone()], vec![]),
             _ => return None,
         };
         let mut star =
@@ -172,10 +139,7 @@ impl Star {
     fn add(&mut self, pred: Pred, places: &[Place]) -> Option<()> {
         let (value, ask, slot) = match pred {
             Pred::And(ps) => return ps.into_iter().try_for_each(|p| self.add(p, places)),
-            Pred::Text { value, equal, slot } => (value, if equal { Ask::Is } else { Ask::IsNot }, slot),
-            Pred::Number { value, op, slot } => (value, Ask::Number(op), slot),
-            Pred::Contains { value, slot } => (value, Ask::Contains, slot),
-            Pred::StartsWith { value, slot } => (value, Ask::StartsWith, slot),
+            Pred::Compare { value, ask, slot } => (value, ask, slot),
             other if !has_slots(&other) => {
                 self.rest.push(other);
                 return Some(());
@@ -278,7 +242,7 @@ impl Star {
         let mut key = 0;
         if let Some((arm, fixed)) = looked_up {
             key = match constant(self.arms[arm].fixed[fixed].place) {
-                Constant::Number(x) => number_key(x),
+                Constant::Number(x) => canonical(x),
                 Constant::String(id) => id as u64,
             };
             let values = &scratch.values[found.values.0 as usize..found.values.1 as usize];
@@ -364,20 +328,12 @@ impl Star {
                 }
                 _ => {
                     let numbers = asked.numbers[values.numbers.range()].iter().filter(|x| !x.is_nan());
-                    scratch.values.extend(numbers.map(|&x| (number_key(x), at)));
+                    scratch.values.extend(numbers.map(|&x| (canonical(x), at)));
                 }
             }
             asked.rewind(mark);
         }
-        scratch.values[first..].sort_unstable();
-        let mut kept = first;
-        for i in first..scratch.values.len() {
-            if kept == first || scratch.values[i] != scratch.values[kept - 1] {
-                scratch.values[kept] = scratch.values[i];
-                kept += 1;
-            }
-        }
-        scratch.values.truncate(kept);
+        dedup(&mut scratch.values, first);
         Ok(())
     }
 
@@ -496,16 +452,12 @@ impl Star {
         if scratch.children.contains(&Child::Many) {
             // children may have the names of others: look at each
             scratch.children.fill(Child::None);
-            let recs = &nodes.recs;
-            let (mut n, end) = (centre + 1, recs[centre as usize].end);
-            while n < end {
-                let r = &recs[n as usize];
+            for n in nodes.children(centre) {
                 for (arm, child) in self.arms.iter().zip(&mut scratch.children) {
-                    if r.sym == arm.child {
+                    if nodes.recs[n as usize].sym == arm.child {
                         *child = if *child == Child::None { Child::One(n) } else { Child::Many };
                     }
                 }
-                n = r.end;
             }
         }
         for (i, arm) in self.arms.iter().enumerate() {
@@ -547,161 +499,6 @@ impl Centre {
     }
 }
 
-/// A number for looking up: equal numbers have the same.
-fn number_key(x: f64) -> u64 {
-    (x + 0.0).to_bits()
-}
-
-/// What was gathered of the values of a path.
-#[derive(Clone, Copy)]
-struct Values {
-    numbers: Span,
-    strings: Span,
-    texts: Span,
-}
-
-/// What values ask of a constant.
-enum Verdict {
-    Always,
-    Never,
-    If(Test),
-}
-
-/// The children of a name, where the value is theirs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Child {
-    None,
-    One(NodeIx),
-    Many,
-}
-
-impl Nodes {
-    /// The child of a name that at most one node has; of others, `Many` for all that is known.
-    #[inline(always)]
-    fn only_child(&self, parent: NodeIx, name: Sym) -> Child {
-        let first = self.first_of(name);
-        match self.count_of(name) {
-            0 => Child::None,
-            1 if self.recs[first as usize].parent != parent => Child::None,
-            1 => Child::One(first),
-            _ => Child::Many,
-        }
-    }
-}
-
-impl Arm {
-    fn new(value: Value) -> Arm {
-        let child = match &value {
-            Value::Str { twig, first: false, normalize: false } => match &twig.nodes[..] {
-                [Node { test: NodeTest::Exactly(sym), deep: false, filters, .. }] if filters.is_empty() => *sym,
-                _ => NO_SYM,
-            },
-            _ => NO_SYM,
-        };
-        Arm { value, varied: vec![], fixed: vec![], as_number: false, as_string: false, as_text: false, child }
-    }
-
-    /// The values below the centre, in as many forms as are asked for.
-    fn gather(
-        &self,
-        child: Child,
-        search: &mut Search<'_>,
-        message: Message<'_>,
-        centre: NodeIx,
-        bytes: &mut Vec<u8>,
-        asked: &mut Asked,
-    ) -> Result<Values, GaveUp> {
-        let mark = asked.mark();
-        if let Child::One(n) = child {
-            self.add(message.nodes.value(message.src, n, bytes), message, asked);
-            return Ok(asked.values_since(mark));
-        }
-        let (twig, first, normalize) = match &self.value {
-            Value::Count(twig) => {
-                let count = search.collect(twig, centre, &[])?.len();
-                asked.numbers.push(count as f64);
-                return Ok(asked.values_since(mark));
-            }
-            Value::Str { twig, first, normalize } | Value::Length { twig, first, normalize } => {
-                (twig, *first, *normalize)
-            }
-        };
-        let mut add = |raw: &[u8]| {
-            if normalize {
-                self.add(&normalize_space(raw), message, asked);
-            } else {
-                self.add(raw, message, asked);
-            }
-        };
-        match child {
-            Child::None if self.child != NO_SYM => {}
-            _ if twig.nodes.is_empty() => add(message.nodes.value(message.src, centre, bytes)),
-            _ if !first => search.each(twig, centre, |n| add(message.nodes.value(message.src, n, bytes)))?,
-            _ => {
-                let mut least = None;
-                search.each(twig, centre, |n| least = Some(least.map_or(n, |m: NodeIx| m.min(n))))?;
-                add(least.map_or(b"", |n| message.nodes.value(message.src, n, bytes)));
-            }
-        }
-        Ok(asked.values_since(mark))
-    }
-
-    #[inline]
-    fn add(&self, value: &[u8], message: Message<'_>, asked: &mut Asked) {
-        if self.as_number {
-            let counted = matches!(self.value, Value::Length { .. });
-            asked.numbers.push(if counted { length(value) } else { number(value) });
-        }
-        if self.as_string {
-            asked.strings.push(message.constants.find(value).unwrap_or(u32::MAX));
-        }
-        if self.as_text {
-            asked.add_text(value);
-        }
-    }
-}
-
-impl Asked {
-    fn values_since(&self, mark: Mark) -> Values {
-        let (numbers, strings, texts) = self.since(mark);
-        Values { numbers, strings, texts }
-    }
-
-    /// What the values ask of each constant.
-    #[inline(always)] // so that a check is written where it is to lie, and not copied there
-    fn test(&mut self, ask: Ask, values: Values) -> Verdict {
-        let (numbers, strings) = (&mut self.numbers[values.numbers.range()], &mut self.strings[values.strings.range()]);
-        let known = numbers.iter().copied().filter(|v| !v.is_nan());
-        let than = |v: Option<f64>, op| v.map_or(Verdict::Never, |v| Verdict::If(Test::Number(op, v)));
-        match ask {
-            Ask::Number(op) => match (op, &*numbers) {
-                (_, []) => Verdict::Never,
-                (Op::Eq, [v]) => Verdict::If(Test::Number(op, *v)),
-                (Op::Eq, _) => Verdict::If(Test::AnyNumber(values.numbers)),
-                // one value only: it differs from every other constant
-                (Op::Ne, [v, rest @ ..]) if !v.is_nan() && rest.iter().all(|x| x == v) => than(Some(*v), op),
-                (Op::Ne, _) => Verdict::Always,
-                // some value is below the constant if the least is
-                (Op::Lt | Op::Le, _) => than(known.reduce(f64::min), op),
-                (Op::Gt | Op::Ge, _) => than(known.reduce(f64::max), op),
-            },
-            Ask::Is => match &*strings {
-                [] => Verdict::Never,
-                [id] => Verdict::If(Test::Is(*id)),
-                _ => Verdict::If(Test::AnyString(values.strings)),
-            },
-            Ask::IsNot => match &*strings {
-                [] => Verdict::Never,
-                [id, rest @ ..] if *id != u32::MAX && rest.iter().all(|x| x == id) => Verdict::If(Test::IsNot(*id)),
-                _ => Verdict::Always,
-            },
-            Ask::Contains | Ask::StartsWith if values.texts.is_empty() => Verdict::Never,
-            Ask::Contains => Verdict::If(Test::Contains(values.texts)),
-            Ask::StartsWith => Verdict::If(Test::StartsWith(values.texts)),
-        }
-    }
-}
-
 impl Node {
     /// Is it this step of a path? (Not every step that means the same is recognised.)
     fn is_step(&self, step: Step) -> bool {
@@ -717,6 +514,6 @@ pub(crate) fn has_slots(p: &Pred) -> bool {
         Pred::And(ps) | Pred::Or(ps) => ps.iter().any(has_slots),
         Pred::Not(p) => has_slots(p),
         Pred::Exists(twig) => in_twig(twig),
-        Pred::Text { .. } | Pred::Number { .. } | Pred::Contains { .. } | Pred::StartsWith { .. } => true,
+        Pred::Compare { .. } => true,
     }
 }

@@ -9,8 +9,8 @@ one name, the first stands: nothing fails at run time in a broker.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from lxml import etree
 
@@ -24,15 +24,12 @@ from twigcast.ir.transform import (
     Hole,
     Instruction,
     Item,
-    Name,
     Path,
 )
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
-from twigcast.schema import libxml2
-from twigcast.transform.nodes import Node
-
-Scope: TypeAlias = Mapping[str, str]
+from twigcast.papers.plans.nodes import Node
+from twigcast.transform.encode import Scope, escaped, need, quoted
 
 
 class TooLong(Exception):
@@ -292,12 +289,6 @@ class Writer:
             self.put(f"<?{node.local} {node.text}?>" if node.text else f"<?{node.local}?>")
 
 
-def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:
-    """What a constant name needs declared."""
-    if name.ns != XML_NAMESPACE and (name.ns or scope.get("", "")):
-        wanted.setdefault(name.prefix, name.ns)
-
-
 def default_around(node: Node) -> bool:
     """Whether the message has a default namespace around this element, which has none."""
     return node.parent is not None and node.parent.kind == "element" and bool(node.parent.element.nsmap.get(None))
@@ -325,18 +316,3 @@ def attribute_name(node: Node, wanted: dict[str, str]) -> str:
         prefix = f"{source}_{n}"
     wanted[prefix] = node.ns
     return f"{prefix}:{node.local}"
-
-
-def escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
-
-
-def quoted(text: str) -> str:
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return text.replace("\t", "&#9;").replace("\n", "&#10;").replace("\r", "&#13;")
-
-
-def canonical(xml: bytes) -> bytes:
-    """Canonical XML with comments: two outputs are equal when this is (SEMANTICS 16)."""
-    canonical: bytes = etree.tostring(etree.fromstring(xml, libxml2.parser()), method="c14n", with_comments=True)
-    return canonical

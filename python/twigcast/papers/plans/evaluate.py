@@ -27,7 +27,7 @@ from twigcast.ir.pattern import (
 )
 from twigcast.ir.pattern import Node as PatternNode
 from twigcast.lang.values import to_number
-from twigcast.transform.nodes import Node
+from twigcast.papers.plans.nodes import Node
 
 _OPS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
