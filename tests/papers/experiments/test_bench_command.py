@@ -16,6 +16,8 @@ from twigcast.papers.experiments.claims import counted, less
 from twigcast.papers.experiments.measure import Say, spread
 from twigcast.papers.experiments.report import Report, Table
 
+ROOT = Path(__file__).parents[3]
+
 
 class Fake:
     """Experiments whose numbers a test can change between two runs."""
@@ -100,6 +102,12 @@ def test_a_check_finds_a_cell_that_was_changed_by_hand(tmp_path: Path, fake: Fak
 def test_a_page_is_made_of_its_data_alone(tmp_path: Path, fake: Fake) -> None:
     _bench("broker", "--output", str(tmp_path))
     assert printed_report(tmp_path / "broker.md").markdown() == (tmp_path / "broker.md").read_text()
+
+
+@pytest.mark.parametrize("data", sorted((ROOT / "docs" / "experiments").glob("*.json")), ids=lambda data: data.stem)
+def test_the_published_pages_show_their_data(data: Path) -> None:
+    page = data.with_suffix(".md")
+    assert printed_report(page).markdown() == page.read_text(encoding="utf-8")
 
 
 def test_every_experiment_has_a_module() -> None:
