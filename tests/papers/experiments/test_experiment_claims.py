@@ -184,6 +184,11 @@ def test_a_page_shows_sizes_claims_and_reasons_of_those_that_fail(tmp_path: Path
     assert "Why: the generator differs." in page and "never shown" not in page
 
 
+def test_a_page_says_that_the_machine_was_not_quiet() -> None:
+    loaded, quiet = (Report("page", "A page", "twigcast bench page", load=load).markdown() for load in (1_000, 0))
+    assert "About 1,000 processes wanted to run" in loaded and "not quiet" not in quiet
+
+
 def test_progress_tells_the_share_that_is_done() -> None:
     told: list[tuple[str, float]] = []
     progress = Progress(2, lambda text, share: told.append((text, share)))

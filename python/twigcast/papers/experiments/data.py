@@ -21,7 +21,7 @@ def to_data(report: Report) -> str:
     return "\n".join(["{", *lines, '  "parts": [', parts, "  ]", "}"]) + "\n"
 
 
-_HEAD = ("name", "title", "command", "machine", "preface", "processes", "rounds", "quick")
+_HEAD = ("name", "title", "command", "machine", "load", "preface", "processes", "rounds", "quick")
 
 
 def _part(part: Table | Plot) -> str:

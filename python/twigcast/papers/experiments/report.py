@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ class Report:
     rounds: int = ROUNDS
     quick: bool = False
     machine: str = field(default_factory=lambda: machine())
+    load: int = field(default_factory=lambda: round(os.getloadavg()[2]))
+    """How many processes wanted to run, on average over the last quarter of an hour."""
     parts: list[Table | Plot] = field(default_factory=list)
 
     def add(self, *parts: Table | Plot) -> None:
@@ -101,6 +104,8 @@ class Report:
         page = [f"# {self.title}", "", f"Made by `{self.command}` on {self.machine}.", ""]
         times = "once" if self.rounds == 1 else f"{self.rounds} times"
         page += [METHOD.format(report=self, times=times, wider=number(WIDER), least=f"{100 * LEAST:.0f} %"), ""]
+        if self.load > BUSY:
+            page += [LOADED.format(load=number(self.load)), ""]
         if self.preface:
             page += [self.preface.strip(), ""]
         for part in self.parts:
@@ -126,6 +131,13 @@ the page. Ratios move with the kind of processor and with the versions of the li
 others, some cells may lie outside.
 
 A claim of the paper holds, or does not hold, only if the whole spread says so; otherwise it is *not decided*."""
+
+BUSY = 2
+"""More processes than this that want to run disturb a measurement."""
+
+LOADED = """\
+**The machine was not quiet.** About {load} processes wanted to run while this was measured. So spreads are wider, and
+more claims are not decided, than on a quiet machine: make the page again on one."""
 
 ORIENTATION = "For orientation only: these are not checked, and other machines and other days have others."
 
