@@ -102,3 +102,19 @@ def test_damage(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
     assert every <= refused and ("correlations.json", "empty") in refused
     # What was seen in the last micro-batch is still there, so it can be repeated.
     assert not {("commits", "missing"), ("correlations.json", "missing")} & refused
+
+
+def test_what_was_seen_is_damaged(spark: SparkSession, read_site: Site, tmp_path: Path) -> None:
+    """A part that the query has to read again: the run names the file, and does not say that a restart helps."""
+    site = copy_of(read_site, tmp_path / "damaged")
+    checkpoint = site.settings.state.checkpoints / "correlations"
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    for part in (site.settings.state.log / "in").glob("batch-*/*.seen.parquet"):
+        content = bytearray(part.read_bytes())
+        content[4 : len(content) // 2] = b"?" * (len(content) // 2 - 4)
+        part.write_bytes(content)
+    with pytest.raises(StateDamaged, match=r"seen\.parquet is damaged") as raised:
+        Run(site.settings, spark=spark, once=True)()
+    assert raised.value.hint == StateDamaged.REMEDY

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from twigcast.errors import TwigcastError
-from twigcast.spark.failures import LONGEST, cause
+from twigcast.spark.failures import LONGEST, cause, damage_of
 from twigcast.spark.pipeline import Run
 
 QUERY = """
@@ -49,6 +49,7 @@ ValueError: the base is damaged
 \tat java.base/java.lang.Thread.run(Thread.java:840)
 
 Driver stacktrace:"""
+DAMAGED = "/a state/log/in/batch-00000001/0000.seen.parquet is damaged: Corrupt page 1: 5"
 REPORTS = {
     "kafka does not answer": (
         STREAM + "Timed out waiting for a node assignment. Call: describeTopics SQLSTATE: XXKST" + QUERY + PLAN,
@@ -216,3 +217,13 @@ def test_reports_of_spark_itself(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException) as caught:
         spark.range(1).select("absent")
     assert cause(str(caught.value)).startswith("[UNRESOLVED_COLUMN"), str(caught.value)
+
+
+def test_a_worker_finds_the_state_folder_damaged() -> None:
+    raised = WORKER.replace(
+        "\nValueError: the base is damaged",
+        f"\ntwigcast.errors.StateDamaged: state-damaged: {DAMAGED}\nhint: restore the state folder",
+    )
+    found = damage_of(PySparkException(STREAM + LOST + raised + QUERY + PLAN))
+    assert found is not None and found.text == DAMAGED and found.hint
+    assert damage_of(PySparkException(STREAM + LOST + WORKER + QUERY + PLAN)) is None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from twigcast.errors import StateDamaged
+
 LONGEST = 500
 """Characters of a cause: some messages quote whole records."""
 
@@ -22,6 +24,8 @@ _SUFFIX = re.compile(r"\s*SQLSTATE: \w{5}\b.*$")
 _NO_MESSAGE = ("Traceback (most recent call last)", "An exception was thrown from the Python worker")
 _UNNAMED = re.compile(r"^(SparkException|StreamingQueryException|\w*TwigcastError|OptionError|QueryError)$")
 """Exceptions whose message says all."""
+_DAMAGE = re.compile(r"\bStateDamaged: state-damaged: (\S+) (.+)")
+"""What a worker that reads the delivery log says of a file, with a path as far as its first space."""
 
 
 def cause(report: str) -> str:
@@ -49,6 +53,15 @@ def cause_of(error: BaseException) -> str:
         return cause(str(error) or type(error).__name__)
     except Exception:
         return type(error).__name__
+
+
+def damage_of(error: BaseException) -> StateDamaged | None:
+    """Return the damage of the state folder that a worker met, if that is what an error of Spark reports."""
+    try:
+        found = _DAMAGE.findall(str(error))
+    except Exception:  # the JVM, which is asked for its report, may have ended
+        return None
+    return StateDamaged(*found[-1]) if found else None
 
 
 def _exception(line: str) -> str | None:

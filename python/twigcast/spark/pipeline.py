@@ -27,7 +27,7 @@ from twigcast.errors import StateDamaged, TwigcastError
 from twigcast.spark.checkpoint import batch_time, check_table
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.correlations import CorrelationRun
-from twigcast.spark.failures import cause_of
+from twigcast.spark.failures import cause_of, damage_of
 from twigcast.spark.jars import kafka_connector, warn_of_connector
 from twigcast.spark.live import LiveSet, Published
 from twigcast.spark.paths import local_uri
@@ -351,6 +351,8 @@ class Run:
                 if self.once and running == [self.correlations.query] and self.correlations.has_read_all():
                     break
         except PySparkException as error:
+            if (damage := damage_of(error)) is not None:
+                raise damage from error
             if "CANNOT_LOAD_STATE_STORE" in str(error):
                 raise StateDamaged(self.settings.state.checkpoints, f"has lost state: {cause_of(error)}") from error
             raise TwigcastError("run-failed", cause_of(error), hint=hint) from error
