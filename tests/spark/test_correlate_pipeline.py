@@ -18,7 +18,7 @@ from pipeline_files import Site
 from pyspark.sql import SparkSession
 
 from twigcast.delivery.dead import DeadLetters
-from twigcast.spark.pipeline import Run
+from twigcast.spark.pipeline import Progress, Run, Watch
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("java")]
 PACKAGE = Path(__file__).parents[2] / "python"
@@ -84,6 +84,28 @@ def until(holds: Callable[[], object], seconds: float = 180) -> None:
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.1)
+
+
+def test_logs_are_cleared_during_a_long_run(spark: SparkSession, tmp_path: Path) -> None:
+    """With ``--once`` too: else all that a backlog has stays on the disk until its end."""
+    site = site_of(tmp_path, max_files=1)
+    for number in range(4):
+        put(site, number, 0)
+    left: set[int] = set()
+
+    def on_batch(progress: Progress) -> None:
+        """Let the correlations follow a batch at a time, and the log be cleared, before the last one begins."""
+        if progress.stream == "in" and progress.batch < 3:
+            log = run.streams["in"].log
+            until(lambda: run.correlations.query is not None and run.correlations.has_read_all())
+            if progress.batch == 2:
+                until(lambda: log.forgotten >= 0, 30)
+                left.update(one.batch for one in log.batches())
+
+    run = Run(site.settings, spark=spark, once=True, watch=Watch(on_batch))
+    run()
+    assert 2 in left and 0 not in left
+    assert site.in_lake() == wanted(dict.fromkeys(range(4), 0))
 
 
 def test_while_it_runs(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -201,7 +201,6 @@ class CorrelationRun:
 
     def follow(self) -> list[StreamingQuery]:
         """Start a new query if the correlations of the store are not those of the running query."""
-        self._release()
         self.run.live.current()
         if self._repeats is not None or self.run.live.correlations == self._records:
             return []
@@ -232,7 +231,7 @@ class CorrelationRun:
         with self._busy:  # waits for the micro-batch that has begun, and no other can begin
             self.ended.append(query)
         _stop(query, lambda: self._uncommitted() is None)
-        self._release()
+        self.release()
 
     def _uncommitted(self) -> int | None:
         """Return the last micro-batch if the log has committed it and Spark has not."""
@@ -275,7 +274,7 @@ class CorrelationRun:
         reached = self._reached()
         return all(stream.log.last <= reached[name] for name, stream in self._streams.items())
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Let the logs forget what the query has read, once the sinks have passed it.
 
         The last micro-batch stays: a loss of power may undo Spark's commit, as that does not wait for the disk.

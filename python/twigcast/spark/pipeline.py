@@ -330,9 +330,11 @@ class Run:
             # Short waits: a signal handler of Python runs only between them.
             while running and not self.stop.is_set():
                 self.runner.check()
-                if not self.once and time.monotonic() - looked > LOOK_EVERY:
+                if time.monotonic() - looked > LOOK_EVERY:
                     looked = time.monotonic()
-                    fresh = [stream.start() for stream in self._redrive()] + self.correlations.follow()
+                    self.correlations.release()
+                    fresh = [] if self.once else [stream.start() for stream in self._redrive()]
+                    fresh += [] if self.once else self.correlations.follow()
                     queries += fresh
                     running = [query for query in running + fresh if query not in self.correlations.ended]
                 for query in list(running):
