@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from twigcast.config import load
 from twigcast.delivery.files import write_record
 from twigcast.errors import StateDamaged
 from twigcast.spark.beginning import Beginning, read_running, write_running
+from twigcast.spark.correlations import CorrelationRun
 from twigcast.spark.stages.standing import Standing
 
 STANDING = [Standing("a", "S/a->x JOIN{x = y, 1 h} S/a->y")]
@@ -47,3 +51,17 @@ def test_an_earlier_version_began_elsewhere(tmp_path: Path, running: dict[str, A
     assert Beginning.read(checkpoint, tmp_path) is None
     write_record(checkpoint / "beginning.json", {"format": 1, "first": 0, "streams": {"in": {"batch": 3}}})
     assert Beginning.read(checkpoint, tmp_path) is None
+
+
+def test_a_query_that_has_begun_does_not_begin_anew(tmp_path: Path) -> None:
+    """Its correlations may be deleted, as a refusal advises, before its first micro-batch: what waits for it counts."""
+    (tmp_path / "pipeline.toml").write_text('[streams.in]\nsource = "socket"\nport = 1\n[sinks.out]\nkind = "stdout"\n')
+    settings = load(tmp_path / "pipeline.toml")
+    run: Any = SimpleNamespace(settings=settings)
+    assert not CorrelationRun(run, ExitStack())._begun
+    Beginning(0, {"in": 3}).begin(settings.state.checkpoints / "correlations")
+    assert CorrelationRun(run, ExitStack())._begun
+    write_running(settings.state.path, STANDING)
+    assert CorrelationRun(run, ExitStack())._begun
+    write_running(settings.state.path, ())
+    assert not CorrelationRun(run, ExitStack())._begun, "nobody needs its state any more"

@@ -27,6 +27,7 @@ from twigcast.delivery import REPORT_SQL, Log, LogWriter
 from twigcast.delivery.log import CORRELATED
 from twigcast.errors import StateDamaged
 from twigcast.spark import earlier
+from twigcast.spark.beginning import FILE as BEGINNING
 from twigcast.spark.beginning import Beginning, read_running, standing_of, write_running
 from twigcast.spark.checkpoint import check as check_checkpoint
 from twigcast.spark.checkpoint import numbers, offsets
@@ -86,7 +87,8 @@ class CorrelationRun:
         """The micro-batch that the log has and Spark has not, until the query has repeated it."""
         self._state_lock = threading.Lock()
         saved = read_running(run.settings.state.path)
-        self._begun = bool(numbers(self._checkpoint / "offsets")) if saved is None else bool(saved)
+        known = (self._checkpoint / BEGINNING).exists() or bool(numbers(self._checkpoint / "offsets"))
+        self._begun = known if saved is None else bool(saved)
         """Whether the checkpoint is that of the correlations which the store has."""
 
     @property
