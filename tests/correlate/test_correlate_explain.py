@@ -32,7 +32,7 @@ def test_what_is_shared_with_others() -> None:
         "SELECT * FROM S//z",
     ]
     found = explain_correlation(text, others=map(parse_correlation, others))
-    assert found.sharing == CorrelationSharing(correlations=5, shape=2, equal=2)
+    assert found.sharing == CorrelationSharing(correlations=5, shape=3, equal=2)
     assert [(one.variable, one.shared_by) for one in found.state] == [("i", 3), ("j", 4)]
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ from twigcast.engine import Engine
 from twigcast.spark.live import LiveSet
 from twigcast.spark.stages import preload
 from twigcast.spark.stages.match import match, publish
-from twigcast.spark.stages.preload import preloading
+from twigcast.spark.stages.preload import preloading, workers_with
 from twigcast.spark.stages.shared import SharedFile
 from twigcast.spark.workers import Snapshot, held_at
 
@@ -135,3 +136,12 @@ def test_a_daemon_that_is_early_waits_while_the_snapshot_is_on_its_way(tmp_path:
         mark.unlink()
         early.join()
         gc.unfreeze()
+
+
+def test_a_variable_of_workers_changes_no_environment_that_another_thread_reads() -> None:
+    """A thread that built a stage while another one named a variable failed: the dictionary changed under its loop."""
+    context = SimpleNamespace(environment={"A": "1"})
+    read = iter(before := context.environment)
+    with workers_with(context, "B", "2"):  # type: ignore[arg-type]
+        assert context.environment == {"A": "1", "B": "2"} and list(read) == ["A"]
+    assert context.environment is before == {"A": "1"}

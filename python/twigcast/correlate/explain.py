@@ -48,10 +48,9 @@ class KeptState:
 class CorrelationSharing:
     correlations: int
     shape: int
-    """Differ in constants alone, or in nothing."""
+    """How many differ in constants and the last window at most, and in what is made of the messages found."""
     equal: int
-    """Are evaluated together with this one, as one query: they differ in the last window at most, and in what is made
-    of the messages found."""
+    """How many of these have the same constants, too: they are evaluated together with this one, as one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class CorrelationExplanation:
             of = self.sharing
             yield (
                 "shared",
-                [f"of {of.correlations:,} correlations, {of.equal:,} equal and {of.shape:,} of the same shape"],
+                [f"of {of.correlations:,} correlations, {of.shape:,} of the same shape, {of.equal:,} of them equal"],
             )
         yield "shows", [", ".join(self.shows) or "no variable"]
         if self.publishes is not None:
@@ -135,16 +134,16 @@ def _sharing(correlation: Correlation, others: list[Correlation]) -> Correlation
     those = [backend.prepare(one) for one in others]
     return CorrelationSharing(
         len(others),
-        sum(one.shape == this.shape for one in those),
-        sum(_query(one) == _query(this) for one in those),
+        sum(_shape(one) == _shape(this) for one in those),
+        sum((_shape(one), one.constants) == (_shape(this), this.constants) for one in those),
     )
 
 
-def _query(one: Prepared) -> tuple[object, ...]:
-    """Return what a correlation has in common with those that are evaluated together with it."""
+def _shape(one: Prepared) -> tuple[object, ...]:
+    """Return what a correlation has in common with those that differ in constants and the last window only."""
     shape = one.shape
     return (
-        (shape.blocks, one.constants, shape.compared, shape.shown),
+        (shape.blocks, shape.compared, shape.shown),
         [link.kind for link in shape.links],
         [link.window for link in shape.links[:-1]],
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ from twigcast.spark.stages.correlate import (
     process,
 )
 from twigcast.spark.stages.messages import check_messages
-from twigcast.spark.stages.preload import building
+from twigcast.spark.stages.preload import workers_with
 from twigcast.spark.stages.standing import Ready, Shipped, Standing, spread
 from twigcast.units import ENDLESS, duration_option, size_option
 
@@ -116,7 +115,8 @@ def correlate(
     grouped = rows.groupBy("bucket")
     if messages.isStreaming:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
-        with _own_workers(spark, task):
+        # Workers that no other stage gets: they keep what takes long to make.
+        with workers_with(spark.sparkContext, "TWIGCAST_CORRELATIONS", task.run):
             found = grouped.transformWithStateInPandas(_processor(task), FOUND_SQL, "append", "None")
     else:
         found = grouped.applyInArrow(lambda key, table: _whole(task, key, table), FOUND_SQL)
@@ -138,18 +138,6 @@ def _shipped(spark: SparkSession, buckets: Sequence[Sequence[Standing | Ready]],
         folder = Path(tempfile.mkdtemp(prefix="twigcast-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Shipped.write(folder, buckets, files_of(spark.sparkContext))
-
-
-@contextmanager
-def _own_workers(spark: SparkSession, task: Buckets) -> Iterator[None]:
-    """Stages that are built inside have Python workers that no other stage gets: they keep what is dear to make."""
-    environment = spark.sparkContext.environment
-    with building:
-        environment["TWIGCAST_CORRELATIONS"] = task.run
-        try:
-            yield
-        finally:
-            del environment["TWIGCAST_CORRELATIONS"]
 
 
 def late(found: DataFrame) -> DataFrame:

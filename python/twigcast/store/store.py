@@ -442,7 +442,8 @@ def _read(connection: Connection, **fields: str | None) -> Iterator[Subscription
     """Yield the subscriptions with these fields, by id; None stands for any value."""
     given = {name: value for name, value in fields.items() if value is not None}
     query = select(tables.subscriptions).filter_by(**given).order_by(_SUBSCRIPTIONS.id)
-    return map(from_row, connection.execution_options(yield_per=PIECE).execute(query))
+    # An option of the connection would make every later statement ask for a cursor, too.
+    return map(from_row, connection.execute(query.execution_options(yield_per=PIECE)))
 
 
 def _removed(since: int) -> Any:

@@ -34,8 +34,7 @@ COMING = ".coming"
 """The end of the name of an empty file that says that a snapshot is being written; for a daemon that is early."""
 
 _here: dict[str, Engine] = {}
-building = threading.Lock()
-"""The environment is the session's; a stage copies it when it is built."""
+_building = threading.Lock()
 
 
 @contextmanager
@@ -44,18 +43,24 @@ def preloading(context: SparkContext, file: SharedFile | None) -> Iterator[None]
     if file is None or _size(file.path) < WORTH or not _is_ours(context):
         yield
         return
-    with _named(context, file):
+    with workers_with(context, VARIABLE, file.to_text()):
         yield
 
 
 @contextmanager
-def _named(context: SparkContext, file: SharedFile) -> Iterator[None]:
-    with building:
-        context.environment[VARIABLE] = file.to_text()
+def workers_with(context: SparkContext, variable: str, value: str) -> Iterator[None]:
+    """Give an environment variable to the Python workers of the stages that are built inside.
+
+    The environment is the session's, and a stage copies it when it is built. Other threads may be building theirs, so
+    the dictionary that they copy must not change: another one takes its place.
+    """
+    with _building:
+        before = context.environment
+        context.environment = {**before, variable: value}
         try:
             yield
         finally:
-            del context.environment[VARIABLE]
+            context.environment = before
 
 
 @contextmanager
@@ -68,7 +73,7 @@ def coming(spark: SparkSession, file: SharedFile | None) -> Iterator[None]:
     mark = Path(file.path + COMING)
     mark.touch()
     try:
-        with _named(context, file):
+        with workers_with(context, VARIABLE, file.to_text()):
             # One task: it waits with the daemon, and the other cores have other things to do.
             frame = spark.range(1, numPartitions=1).mapInArrow(_nothing, "id long")
         threading.Thread(target=_run, args=(frame,), name="twigcast-daemon", daemon=True).start()
