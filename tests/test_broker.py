@@ -61,6 +61,18 @@ def test_mistakes_leave_the_broker_as_it_was() -> None:
     assert broker.publish(b"<a/>") == [Match(2, "x")]
 
 
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("/a", "filter (XPath)"),
+        ("<x>{ for $a in //a return $a }</x>", "transform"),
+        ("S//a->x FOLLOWED BY{x = y, 5 min} T//b->y", "correlation (XSCL) of 2 blocks"),
+    ],
+)
+def test_every_kind_of_query_is_explained(query: str, kind: str) -> None:
+    assert f"kind        {kind}" in str(Broker().explain(query))
+
+
 def test_explain_tells_the_path_and_who_shares_it() -> None:
     broker = Broker()
     broker.subscribe("/a//b")

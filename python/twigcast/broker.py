@@ -23,6 +23,7 @@ from twigcast.correlate.engine import (
     check_correlation,
     published_error,
 )
+from twigcast.correlate.explain import CorrelationExplanation, explain_correlation
 from twigcast.correlate.making import MessageId
 from twigcast.engine import Engine, Subscription, SubscriptionId, TextPath
 from twigcast.engine import Failure as Failure
@@ -633,11 +634,13 @@ class Broker:
         namespaces: Mapping[str, str] | None = None,
         default_namespace: str | None = None,
         dialect: str = "w3c",
-    ) -> Explanation | TransformExplanation:
-        """How the query would be evaluated; for one that is a mere path, also how many subscriptions are just that."""
+    ) -> Explanation | TransformExplanation | CorrelationExplanation:
+        """Return how the query would be evaluated; of a filter, also how many subscriptions share its path or shape."""
         check_query(query)
         check_namespaces(namespaces, default_namespace)
         scope = {**self.engine.namespaces, **(namespaces or {})}
+        if is_correlation(query):
+            return explain_correlation(query, namespaces=scope, default_namespace=default_namespace)
         if is_transform(query) and isinstance(self.engine, Engine):
             return TransformExplanation(
                 query, namespaces=scope, default_namespace=default_namespace, schema=self.engine.schema
