@@ -146,13 +146,16 @@ def of_broker(text: str) -> int | None:
     broker = Broker()
     broker.subscribe("//a->x JOIN{x = y, INF} //a->y PUBLISH d", id="pair")
     seen: list[int] = []
-    real = broker.correlations.publish
+    real = broker.correlations.publish_many
 
-    def spy(xml: bytes, *, time: int, **others: Any) -> Any:
-        seen.append(time)
-        return real(xml, time=time, **others)
+    def spy(xml: list[bytes], stream: str, id: Any, clock: Callable[[int], int], selecting: bool) -> Any:
+        def noted(count: int) -> int:
+            seen.append(clock(count))
+            return seen[-1]
 
-    broker.correlations.publish = spy  # type: ignore[method-assign,assignment]
+        return real(xml, stream, id, noted, selecting)
+
+    broker.correlations.publish_many = spy  # type: ignore[method-assign]
     broker.publish(b"<a/>", time=text)
     return seen[0]
 
