@@ -65,6 +65,7 @@ def test_what_the_api_takes_and_gives_is_public() -> None:
     """Every type of this package that a public signature names can be imported from `twigcast`."""
     internal = {
         "Alike",
+        "CorrelationExplanation",
         "Failed",
         "LinearPath",
         "Order",

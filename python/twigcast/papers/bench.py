@@ -80,7 +80,7 @@ class Remaining:
     def minutes(self, share: float) -> float:
         """Return the minutes that are left when ``share`` of the current page is done."""
         done = (self._page + share) / self._pages
-        return (monotonic() - self._began) * (1 - done) / done / 60 if done else 0.0
+        return (monotonic() - self._began) * max(1 - done, 0.0) / done / 60 if done else 0.0
 
 
 def _report(name: str, quick: bool, remaining: Remaining) -> Report:
