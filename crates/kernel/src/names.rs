@@ -70,7 +70,7 @@ struct Name {
 /// too, so that such a name finds the symbol of `*:local` where a known name finds its own.
 const ANY_NS: u32 = NsId::OTHER.0;
 
-/// How many names may be entered only because both `ns:*` and `*:local` are tests.
+/// The most names that are entered for pairs of wildcards: `ns:local` where subscriptions test for `ns:*` and `*:local`.
 const MOST_COMMON: usize = 1 << 14;
 
 #[derive(Clone, Copy)]

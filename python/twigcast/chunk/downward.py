@@ -22,7 +22,7 @@ class Raw(Opaque):
 
 
 def downward_twig(expr: ast.Expr) -> Twig | None:
-    """Return the twig of a location path of this kind; None for any other expression."""
+    """Convert a location path that only leads downward to a twig; return None for any other expression."""
     expr = at_document(expr)
     if not isinstance(expr, ast.LocationPath):
         return None

@@ -22,7 +22,7 @@ def read_bytes(file: str | Path, hint: str | None = None) -> bytes:
 
 
 def read_text(file: str | Path, hint: str | None = None) -> str:
-    """Do as ``read_bytes`` does, with a file in UTF-8."""
+    """Return the text of a file in UTF-8, which is read as by ``read_bytes``."""
     try:
         return read_bytes(file, hint).decode()
     except UnicodeDecodeError as error:

@@ -53,7 +53,7 @@ class Compiler:
         self._paths = compiler_for(namespaces, None)
 
     def split(self, s: Subscription) -> tuple[Template, Sequence[str]]:
-        """Return the shape of a filter and the literals that it has in the places of constants."""
+        """Split a filter into its shape and its constants, in the order in which the shape uses them."""
         if s.deliver_empty is not False:
             check_deliver_empty(s.deliver_empty, is_transform=False)
         if s.dialect != "w3c":

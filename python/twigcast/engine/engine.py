@@ -218,7 +218,7 @@ class Engine:
         result: str = "match",
         deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Adds one subscription and returns its id, which is the next free number if none is given.
+        """Add a subscription and return its id. Without an ``id`` it gets the next free number.
 
         ``result`` says what ``select`` tells of a match beyond the match itself: nothing (``match``), the ids of the
         nodes that the query selects (``nodes``), or these nodes as XML (``fragments``). ``deliver_empty`` is for

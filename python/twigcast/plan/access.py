@@ -125,14 +125,17 @@ def _followable(steps: tuple[Step, ...]) -> bool:
 
 
 def needs(predicate: Predicate, *, values: bool = True) -> list[Access]:
-    """Return what every message that satisfies the predicate has, all of it."""
+    """Return all paths that every message has which satisfies the predicate, as alternatives to choose from."""
     found: list[Access] = []
     _collect(predicate, (), values, found)
     return found
 
 
 def access(needed: list[Access]) -> tuple[ValuePath, ...]:
-    """Return the cheapest paths that cover every message which satisfies the predicate."""
+    """Return the paths by which messages are found: every message that satisfies the predicate has one of them.
+
+    Of the possible choices the one is taken that fewest messages should have.
+    """
     return min(needed, key=_cost).paths if needed else (ANYWAY,)
 
 
@@ -246,7 +249,10 @@ def _trunk_of(twig: Twig, base: tuple[Step, ...], values: bool, found: list[Acce
 
 
 def _of(predicate: Predicate, base: tuple[Step, ...], values: bool) -> Access | None:
-    """Return what the predicate needs below a node that ``base`` leads to; None if it needs nothing there."""
+    """Return the paths that a message must have if a node at the path ``base`` satisfies the predicate.
+
+    None if no path follows from the predicate.
+    """
     match predicate:
         case And(terms):
             return _cheapest([_of(term, base, values) for term in terms])

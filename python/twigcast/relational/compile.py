@@ -218,7 +218,7 @@ def _order(test: Test) -> tuple[int, str, str]:
 
 
 def _branch_points(way: _Way) -> dict[int, int]:
-    """Return numbers for the places where leaves part, in the order of the pattern."""
+    """Number the branch points, the nodes of the pattern below which paths to different leaves go on, from 1."""
     following: dict[int, set[int]] = {}
     count: dict[int, int] = {}
     for leaf in way:

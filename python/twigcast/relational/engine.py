@@ -107,7 +107,7 @@ class RelationalEngine:
         result: str = "match",
         deliver_empty: bool = False,
     ) -> SubscriptionId:
-        """Add one subscription and return its id, which is the next free number if none is given."""
+        """Add a subscription and return its id. Without an ``id`` it gets the next free number."""
         with self._lock:
             if id is None:
                 id = int(self.database.rows("SELECT count(*) FROM query_subscription")[0][0]) + 1

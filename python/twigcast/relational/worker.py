@@ -90,6 +90,6 @@ def _shredder(shredding: Shredding) -> _kernel.Shredder:
 
 
 def br_pred(branches: pa.Array, points: pa.Array, nodes: pa.Array) -> pa.Array:
-    """For each row: do its branches meet in the same nodes at their branch points (relational §3.5.2)?"""
+    """Return for each row whether its branches share the nodes at their branch points (relational §3.5.2)."""
     columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in (branches, points, nodes)]
     return pa.array(_kernel.branches_meet(*columns))

@@ -47,7 +47,7 @@ class _Builder:
         return found
 
     def substitutes(self, element: Any) -> Iterator[Any]:
-        """Yield an element and what may stand in its place (substitution groups)."""
+        """Yield an element and the members of its substitution group, which may occur wherever it may."""
         seen: set[str] = set()
         stack = [element]
         while stack:

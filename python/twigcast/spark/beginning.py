@@ -45,9 +45,9 @@ class Beginning:
 
     @classmethod
     def read(cls, checkpoint: Path, state: Path) -> Beginning | None:
-        """Return the beginning of the query whose checkpoint this is, None if an earlier version ran it.
+        """Read where the query over correlations began to read, from its checkpoint.
 
-        ``state`` is the state folder.
+        None if the checkpoint was written by an earlier version. ``state`` is the state folder.
         """
         path = checkpoint / FILE
         try:

@@ -125,7 +125,7 @@ def experiments(sizes: Sizes, command: str, say: Say) -> Report:
         "12": {most: Case(three_level(), sizes.queries, most) for most in sizes.joins},
         "13": {zipf: Case(three_level(), sizes.queries, 4, zipf) for zipf in sizes.zipfs},
     }
-    # A case that several figures show is measured once: it has the same number everywhere.
+    # Figures share cases. Each case is measured once, so that all figures print the same number for it.
     every = dict.fromkeys(case for cases in by_count.values() for case in cases.values())
     every |= dict.fromkeys(case for cases in by_parameter.values() for case in cases.values())
     share = 0.2

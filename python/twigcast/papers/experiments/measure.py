@@ -170,10 +170,12 @@ def seconds(work: Callable[[], object]) -> float:
 def in_fresh_processes(
     work: Callable[[T, int, Say], Any], prepared: T, processes: int, say: Say, share: float = 0.0
 ) -> list[Any]:
-    """Call ``work`` with what was prepared in one new process after the other, and return what each call returns.
+    """Call ``work`` in several new processes, one after the other, and return their results.
 
-    ``work`` also gets the number of its process, from 0, and reports its progress; both must be importable by name.
-    ``share`` is the share of the page that is done before.
+    Each call gets ``prepared``, which was made once.
+
+    It also gets the number of its process, from 0, and a function that reports progress. ``work`` must be importable by
+    name, and ``prepared`` must be picklable. ``share`` is how much of the page was done before, from 0 to 1.
     """
     context = multiprocessing.get_context("spawn")
     found: list[Any] = []

@@ -186,7 +186,7 @@ OPEN = "a claim is not decided where its spread includes values for which it hol
 
 
 def reasons(claims: Sequence[Claim]) -> list[str]:
-    """Return why claims do not hold, or are not decided, each reason once."""
+    """Return the reasons why claims do not hold or are not decided, without repetitions."""
     failed = [claim.why for claim in claims if claim.outcome is Outcome.FAILS and claim.why]
     if any(claim.outcome is Outcome.OPEN for claim in claims):
         failed.append(OPEN)
