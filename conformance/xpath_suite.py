@@ -16,18 +16,18 @@ from pathlib import Path
 from lxml import etree
 
 from twigcast import Engine, Subscription, _kernel, papers
+from twigcast.engine.register import Register
 from twigcast.errors import MessageError, QueryError
 from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.context import at_document
+from twigcast.lang.shape import Template
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
-from twigcast.register import Register
 from twigcast.schema.libxml2 import read
-from twigcast.shape import Template
 from xpath_cases import SUITES, Case, cases
 
 EXCEPTIONS = Path(__file__).with_name("xpath_exceptions.txt")

@@ -13,7 +13,7 @@ from twigcast import Engine, Subscription
 from twigcast.engine import jobs
 from twigcast.errors import OptionError, QueryError
 from twigcast.ir.pattern import And, Compare, Const, Exists, Node, Step, StringValue, Twig
-from twigcast.literals import LITERAL, taken_apart
+from twigcast.lang.literals import LITERAL, taken_apart
 
 FORMS = (
     "/a[b = {s}]",  # a path alone

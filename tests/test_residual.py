@@ -22,8 +22,8 @@ from twigcast.engine import Failure
 from twigcast.errors import MessageError, OptionError, QueryError
 from twigcast.explain import explain
 from twigcast.lang import xpath
+from twigcast.lang.literals import LITERAL
 from twigcast.limits import Limits
-from twigcast.literals import LITERAL
 
 
 @pytest.mark.parametrize(

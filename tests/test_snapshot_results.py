@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from twigcast import Engine, Subscription, shape
+from twigcast import Engine, Subscription
 from twigcast.engine import compiler, snapshot
+from twigcast.lang import shape
 
 MESSAGE = b'<a xmlns:p="urn:p"><b k="1">x</b><b k="2"><p:c>y</p:c></b></a>'
 

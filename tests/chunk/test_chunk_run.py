@@ -23,8 +23,8 @@ from twigcast.chunk.source import SourceError, blocks
 from twigcast.engine import Engine, Subscription
 from twigcast.engine.results import Selected
 from twigcast.errors import MessageError, OptionError
+from twigcast.lang.literals import LITERAL
 from twigcast.limits import Limits
-from twigcast.literals import LITERAL
 from twigcast.papers.chunk_lxml import fragments
 
 SEEDS = st.integers(0, 2**32)

@@ -19,8 +19,8 @@ from twigcast.correlate.engine import Correlated, Correlations
 from twigcast.engine.failures import Failure
 from twigcast.errors import QueryError
 from twigcast.ir.correlation import Correlation
+from twigcast.lang.literals import LITERAL
 from twigcast.lang.xscl import parse_correlation
-from twigcast.literals import LITERAL
 from twigcast.units import SECOND
 
 EXAMPLES = 500 if os.environ.get("TWIGCAST_RANDOM_TESTS") else 50

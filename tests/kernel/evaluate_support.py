@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from lxml_nodes import Query, Tree
 from twigcast import _kernel
+from twigcast.engine.register import Register
 from twigcast.ir.pattern import Residual
 from twigcast.lang import ast
 from twigcast.lang.context import at_document
+from twigcast.lang.shape import Template
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.planner import Plan
-from twigcast.register import Register
 from twigcast.schema.libxml2 import read
-from twigcast.shape import Template
 
 LIMITS = Limits().with_all_results()
 DEFAULT = (LIMITS.max_query_steps, LIMITS.max_query_bytes)

@@ -17,13 +17,13 @@ from lxml import etree
 from twigcast.lang import ast
 from twigcast.lang.constants import constant
 from twigcast.lang.context import at_document
+from twigcast.lang.literals import taken_apart
 from twigcast.lang.never import MAX_WORK, Judge, TooMuchWork, depends_on_constants, never
 from twigcast.lang.printer import to_text, to_xpath
 from twigcast.lang.single_values import DOCUMENT
 from twigcast.lang.unsatisfiable import NeverMatches, never_matches
 from twigcast.lang.values import to_string
 from twigcast.lang.xpath import parse
-from twigcast.literals import taken_apart
 
 NEVER = [
     # query, what is marked, part of the reason

@@ -19,9 +19,9 @@ from twigcast.engine import compiler as compiler_module
 from twigcast.errors import QueryError
 from twigcast.ir.transform import Transform
 from twigcast.lang.flwr import parse_transform
-from twigcast.literals import LITERAL
+from twigcast.lang.literals import LITERAL
+from twigcast.lang.shape import Scope, scope_of
 from twigcast.plan.encode import StepCodes
-from twigcast.shape import Scope, scope_of
 from twigcast.transform.encode import Encoded, compiled, condition
 from twigcast.transform.templates import Templates
 

@@ -14,8 +14,8 @@ from twigcast.engine.failures import Failure
 from twigcast.engine.results import Selected
 from twigcast.engine.shares import RESULT_BYTES, RESULT_NODES, Result, within_budget
 from twigcast.errors import TwigcastError
+from twigcast.lang.literals import is_sentinel, taken_apart, with_sentinels
 from twigcast.limits import Limits
-from twigcast.literals import is_sentinel, taken_apart, with_sentinels
 
 # Expressions of one shape that are worth learning it.
 _FEW = 3

@@ -30,9 +30,9 @@ from twigcast.chunk.unfold import nesting
 from twigcast.engine import Engine, Subscription, SubscriptionId
 from twigcast.errors import OptionError
 from twigcast.ir.pattern import FALSE, Predicate, Twig
-from twigcast.literals import LITERAL, split_at_sentinels, with_sentinels
+from twigcast.lang.literals import LITERAL, split_at_sentinels, with_sentinels
+from twigcast.lang.shape import Template
 from twigcast.schema import Schema
-from twigcast.shape import Template
 
 BESIDE = ("potpourri", "filters")
 

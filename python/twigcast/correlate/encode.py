@@ -9,9 +9,9 @@ from twigcast.ir.correlation import Block, Correlation, Ref, VariablePath
 from twigcast.ir.pattern import And, Exists, Node, Or, Step, Twig
 from twigcast.ir.transform import Path
 from twigcast.ir.visit import replace
+from twigcast.lang.literals import LITERAL
 from twigcast.lang.program import encode as encode_query
 from twigcast.lang.xpath import parse
-from twigcast.literals import LITERAL
 from twigcast.plan.encode import Symbols, encode
 from twigcast.plan.slots import slotted
 from twigcast.transform.encode import making_of_one

@@ -36,9 +36,9 @@ from twigcast.engine.failures import MAX_TEXT, Failure
 from twigcast.engine.shares import Result
 from twigcast.errors import MessageError, OptionError, SubscriptionError, TwigcastError, excerpt
 from twigcast.ir.correlation import Correlation
+from twigcast.lang.shape import Scope, scope_of
 from twigcast.lang.xscl import Judged, parse_correlation, parse_judged
 from twigcast.limits import Limits
-from twigcast.shape import Scope, scope_of
 from twigcast.subscription import SubscriptionId
 from twigcast.transform.templates import Templates
 

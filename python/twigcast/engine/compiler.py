@@ -14,11 +14,11 @@ from twigcast.lang.context import at_document as from_document
 from twigcast.lang.flwr import is_transform, parse_transform
 from twigcast.lang.kinds import check_dialect_of
 from twigcast.lang.names import check_namespaces
+from twigcast.lang.shape import Scope, Shapes, Template, scope_of
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.xpath import check_dialect, parse
 from twigcast.plan.access import ANYWAY, ValuePath
 from twigcast.plan.planner import Plan
-from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.subscription import Subscription, check_query
 
 if TYPE_CHECKING:

@@ -30,17 +30,17 @@ from twigcast.engine.delta import History
 from twigcast.engine.failures import Failed, FailedRows, Failure, exceeded_rows
 from twigcast.engine.ids import Ids, are_ids
 from twigcast.engine.jobs import Filter, check_jobs, compile_all
+from twigcast.engine.register import Register
 from twigcast.engine.results import NOTHING, Selected
 from twigcast.engine.shares import Result, within_budget
 from twigcast.errors import MessageError, OptionError
 from twigcast.ir.pattern import LinearPath
 from twigcast.lang.names import check_namespaces
 from twigcast.lang.program import encode as encode_query
+from twigcast.lang.shape import Shapes, Template
 from twigcast.limits import ON_INVALID, Limits
 from twigcast.plan.access import ValuePath
 from twigcast.plan.encode import NotEncodable
-from twigcast.register import Register
-from twigcast.shape import Shapes, Template
 from twigcast.subscription import Subscription, SubscriptionId, is_id, subscriptions_of
 
 if TYPE_CHECKING:  # only those who transform or validate pay for importing these

@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
 from twigcast.engine.compiler import Compiler, is_transform_of
+from twigcast.engine.register import Shape, encoded
 from twigcast.errors import OptionError, TwigcastError
 from twigcast.ir.pattern import Step
+from twigcast.lang.shape import Shapes, Template
 from twigcast.plan.encode import NotEncodable
-from twigcast.register import Shape, encoded
-from twigcast.shape import Shapes, Template
 from twigcast.subscription import Subscription
 
 # A process takes about as long to start as it takes to compile so many filters.

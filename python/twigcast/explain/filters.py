@@ -26,13 +26,13 @@ from twigcast.ir.pattern import (
 from twigcast.lang.compile import compile_query
 from twigcast.lang.kinds import ambiguity
 from twigcast.lang.printer import to_text, to_xpath
+from twigcast.lang.shape import Template
 from twigcast.lang.unsatisfiable import never_matches
 from twigcast.lang.xpath import parse
 from twigcast.plan.access import ANYWAY, ValuePath
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.planner import Plan, plan
 from twigcast.plan.slots import slotted
-from twigcast.shape import Template
 
 _INDEXES = {
     "path step": "by hash, as the last step of the path",

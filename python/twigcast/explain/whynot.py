@@ -13,6 +13,7 @@ from lxml import etree
 
 from twigcast import _kernel
 from twigcast.engine import Engine, Failure, Subscription
+from twigcast.engine.register import Register
 from twigcast.errors import MessageError
 from twigcast.explain import Explanation, explain
 from twigcast.explain.causes import Cause, Search, lines
@@ -20,13 +21,12 @@ from twigcast.explain.message import Found, MessageTree
 from twigcast.ir import visit
 from twigcast.lang import ast
 from twigcast.lang.context import Context, at
+from twigcast.lang.shape import Template
 from twigcast.lang.xpath import parse
 from twigcast.limits import Limits
 from twigcast.plan.access import ANYWAY
 from twigcast.plan.encode import NotEncodable
 from twigcast.plan.planner import Plan
-from twigcast.register import Register
-from twigcast.shape import Template
 
 SELECTED = 5
 """How many of the selected nodes are shown."""

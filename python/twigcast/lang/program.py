@@ -9,8 +9,8 @@ from typing import NamedTuple
 from twigcast.errors import QueryError
 from twigcast.lang import ast
 from twigcast.lang.functions import FUNCTIONS
+from twigcast.lang.literals import literal_of
 from twigcast.lang.printer import is_any_depth
-from twigcast.literals import literal_of
 from twigcast.plan.encode import Symbols
 
 _NUMBER, _STRING, _AND, _OR, _COMPARE, _ARITHMETIC, _NEGATE, _CALL, _UNION, _DOCUMENT, _CONTEXT, _PATH, _FILTER = range(
@@ -55,7 +55,7 @@ class Program(NamedTuple):
     words: list[int]
     strings: list[str]
     sentinels: list[tuple[int, int, bool]]
-    """Literals for which a sentinel stands (``twigcast.literals``), its place, and whether that is among the words."""
+    """Literals for which a sentinel stands (see ``literals.py``), its place, and whether that is among the words."""
 
     def with_literals(self, literals: Sequence[str]) -> Program:
         """Return the program with literals, as a text has them, in place of the sentinels."""

@@ -16,13 +16,13 @@ from twigcast.lang import ast
 from twigcast.lang.compile import compile_ast
 from twigcast.lang.kinds import kind_of
 from twigcast.lang.lexer import check_text
+from twigcast.lang.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 from twigcast.lang.names import Scope
 from twigcast.lang.never import depends_on_constants, never
 from twigcast.lang.never_words import CODE, Never
 from twigcast.lang.plain import plain
 from twigcast.lang.structural import PathCompiler, compiler_for
 from twigcast.lang.xpath import parse
-from twigcast.literals import LITERAL, Rest, literal_of, taken_apart, with_sentinels
 
 _MAX_CACHED = 200_000
 _BEFORE = re.compile(r"[<>]=?\s*$")

@@ -16,13 +16,13 @@ from twigcast.engine.compiler import parse_transform_of
 from twigcast.engine.failures import Failed, FailedRows
 from twigcast.engine.shares import Result
 from twigcast.errors import OptionError
+from twigcast.lang.shape import Shapes, scope_of
 from twigcast.limits import Limits
 from twigcast.papers.options import PlanOptions
 from twigcast.papers.plans.transforms import PlannedDeliveries
 from twigcast.papers.predicates import PREDICATES
 from twigcast.plan.encode import NotEncodable
 from twigcast.schema import Schema, schema_of
-from twigcast.shape import Shapes, scope_of
 from twigcast.subscription import SubscriptionId
 from twigcast.transform.encode import Encoded
 

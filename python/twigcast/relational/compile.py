@@ -31,6 +31,7 @@ from twigcast.ir.pattern import (
 )
 from twigcast.lang.flwr import is_transform
 from twigcast.lang.names import check_namespaces
+from twigcast.lang.shape import Shapes, Template, scope_of
 from twigcast.lang.xpath import check_dialect
 from twigcast.lang.xscl import is_correlation
 from twigcast.plan.access import ANYWAY
@@ -38,7 +39,6 @@ from twigcast.plan.planner import Plan, alternatives
 from twigcast.relational import reference as references
 from twigcast.relational.reference import REFERENCE
 from twigcast.relational.refuse import Refused, not_relational, refusal
-from twigcast.shape import Shapes, Template, scope_of
 
 EXISTS = "exists"
 IN = "in"

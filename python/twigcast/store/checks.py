@@ -13,10 +13,10 @@ from twigcast.engine import Engine
 from twigcast.engine.results import check_deliver_empty, check_result
 from twigcast.errors import TwigcastError
 from twigcast.lang.kinds import check_dialect_of, check_kind
+from twigcast.lang.shape import Shapes, Template, scope_of
 from twigcast.lang.structural import compiler_for
 from twigcast.lang.unsatisfiable import NeverMatches
 from twigcast.lang.xscl import parse_correlation
-from twigcast.shape import Shapes, Template, scope_of
 from twigcast.store.records import SubscriptionRecord
 
 Problems = list[tuple[int, TwigcastError]]

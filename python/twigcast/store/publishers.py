@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from twigcast.errors import OptionError, TwigcastError
+from twigcast.lang.shape import Scope, Shapes, Template, scope_of
 from twigcast.limits import ON_INVALID
 from twigcast.schema import Schema, read_schema
 from twigcast.schema.check import never_matches
-from twigcast.shape import Scope, Shapes, Template, scope_of
 from twigcast.store.checks import Problems, problems_of
 from twigcast.store.records import PublisherRecord, SubscriptionRecord
 from twigcast.subscription import CHECKS, check_subscriber_id

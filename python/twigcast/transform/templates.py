@@ -14,9 +14,9 @@ from typing import Generic, Protocol, Self, TypeVar
 from twigcast.errors import QueryError
 from twigcast.ir.pattern import Predicate
 from twigcast.lang.lexer import check_text
-from twigcast.literals import LITERAL, literal_of, with_sentinels
+from twigcast.lang.literals import LITERAL, literal_of, with_sentinels
+from twigcast.lang.shape import Scope, plain_slots
 from twigcast.plan.slots import slotted
-from twigcast.shape import Scope, plain_slots
 
 _MAX_CACHED = 100_000
 

@@ -13,11 +13,11 @@ from twigcast import _kernel
 from twigcast.ir.pattern import Step
 from twigcast.lang.program import Program
 from twigcast.lang.program import encode as encode_query
+from twigcast.lang.shape import Template
 from twigcast.plan.access import ValuePath
 from twigcast.plan.encode import StepCodes, encode
 from twigcast.plan.planner import Plan, alternatives
 from twigcast.plan.select import Selector, selector
-from twigcast.shape import Template
 
 
 class Codes(StepCodes):

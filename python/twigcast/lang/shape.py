@@ -26,10 +26,10 @@ from twigcast.ir.visit import walk
 from twigcast.lang import ast
 from twigcast.lang.compile import compile_query
 from twigcast.lang.lexer import MAX_LENGTH, check_text
+from twigcast.lang.literals import LITERAL, Rest, all_sentinels, literal_of, taken_apart, with_sentinels
 from twigcast.lang.plain import plain
 from twigcast.lang.program import Program
 from twigcast.lang.structural import compiler_for
-from twigcast.literals import LITERAL, Rest, all_sentinels, literal_of, taken_apart, with_sentinels
 from twigcast.plan.planner import Plan, Reach, plan
 from twigcast.plan.select import Selector
 
