@@ -19,7 +19,6 @@ from twigcast.ir.transform import (
     Hole,
     Instruction,
     Item,
-    Name,
     OrderKey,
     Path,
     Transform,
@@ -202,17 +201,7 @@ class _Writer:
             self.pieces.append(("markup", text.encode()))
 
     def element(self, element: Element, scope: Scope, default: str, *, nested: bool) -> None:
-        wanted = dict(element.declared)
-        default = wanted.get("", default)
-        if element.name.prefix:
-            if nested:
-                wanted[""] = default
-            elif not default:
-                wanted.pop("", None)
-        need(wanted, element.name, scope)
-        for one in element.attributes:
-            if one.name.ns != XML_NAMESPACE and one.name.prefix:
-                need(wanted, one.name, scope)
+        wanted, default = declarations(element, scope, default, nested=nested)
         fresh = {p: uri for p, uri in wanted.items() if scope.get(p, "") != uri and p != "xml"}
         self.markup(f"<{element.name}")
         for prefix, uri in sorted(fresh.items()):
@@ -284,10 +273,25 @@ def _pairs(pairs: Any) -> list[tuple[bytes, bytes]]:
     return [(a.encode(), b.encode()) for a, b in pairs]
 
 
-def need(wanted: dict[str, str], name: Name, scope: Scope) -> None:
-    """Add the declaration that a constant name needs."""
-    if name.ns != XML_NAMESPACE and (name.ns or scope.get("", "")):
-        wanted.setdefault(name.prefix, name.ns)
+def declarations(element: Element, scope: Scope, default: str, *, nested: bool) -> tuple[dict[str, str], str]:
+    """Return the namespaces by prefix that an element must have in scope, and the default namespace inside it.
+
+    ``scope`` has what is declared around it, as written so far; the default namespace has the prefix ``""``.
+    ``default`` is what the tags around it in the query declare. ``nested``: it stands directly inside another tag.
+    """
+    wanted = dict(element.declared)
+    default = wanted.get("", default)
+    if element.name.prefix:
+        # As Saxon has it: in braces an element inherits the default of its new place as any copy does, directly
+        # inside another tag it has what the tags declare (and not, say, the prolog).
+        if nested:
+            wanted[""] = default
+        elif not default:
+            wanted.pop("", None)
+    for name in (element.name, *(one.name for one in element.attributes if one.name.prefix)):
+        if name.ns != XML_NAMESPACE and (name.ns or scope.get("", "")):
+            wanted.setdefault(name.prefix, name.ns)
+    return wanted, default
 
 
 def escaped(text: str) -> str:

@@ -29,7 +29,7 @@ from twigcast.ir.transform import (
 from twigcast.lang.names import XML_NAMESPACE
 from twigcast.lang.values import to_number, to_string
 from twigcast.papers.plans.nodes import Node
-from twigcast.transform.encode import Scope, escaped, need, quoted
+from twigcast.transform.encode import Scope, declarations, escaped, quoted
 
 
 class TooLong(Exception):
@@ -145,23 +145,10 @@ class Writer:
         return made
 
     def element(self, element: Element, group: Group | None, scope: Scope, default: str, *, nested: bool) -> None:
-        """``scope`` is what is declared around, as written so far; the default namespace has the prefix ``""``.
-        ``default`` is what the tags around it in the query declare. ``nested``: a tag directly inside another tag."""
-        wanted = dict(element.declared)
-        default = wanted.get("", default)
-        if element.name.prefix:
-            # As Saxon has it: in braces an element inherits the default of its new place as any copy does, directly
-            # inside another tag it has what the tags declare (and not, say, the prolog).
-            if nested:
-                wanted[""] = default
-            elif not default:
-                wanted.pop("", None)
+        wanted, default = declarations(element, scope, default, nested=nested)
         attributes: dict[tuple[str, str], tuple[str, str]] = {}
         left = self.left
-        need(wanted, element.name, scope)
         for one in element.attributes:
-            if one.name.ns != XML_NAMESPACE and one.name.prefix:
-                need(wanted, one.name, scope)
             parts = (part if isinstance(part, str) else self.joined(part, group) for part in one.parts)
             value = self.room.joined(parts)
             left -= len(value)
